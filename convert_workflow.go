@@ -237,7 +237,7 @@ func (s Step) definition() (workflow.Step, error) {
 	}
 	in, err := Submission{
 		Type: s.Type, Queue: s.Queue, Timeout: s.Timeout, Retry: s.Retry, Owner: s.Owner, Labels: s.Labels,
-		StartBy: s.StartBy, Priority: s.Priority, FairKey: s.FairKey, FairWeight: s.FairWeight,
+		StartBy: s.StartBy, Priority: s.Priority, FairKey: s.FairKey, FairWeight: s.FairWeight, LimitKey: s.LimitKey,
 	}.wire()
 	if err == nil {
 		var d task.Definition

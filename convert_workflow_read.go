@@ -65,7 +65,7 @@ func stepRead(s workflow.Step) Step {
 	}
 	out.Type, out.Queue, out.Payload, out.Timeout = t.Type, t.Queue, anyOf(t.Payload), t.Timeout
 	out.Owner, out.Labels, out.StartBy = t.Owner, t.Labels, t.StartBy
-	out.Priority, out.FairKey, out.FairWeight = t.Priority, t.FairKey, t.FairWeight
+	out.Priority, out.FairKey, out.FairWeight, out.LimitKey = t.Priority, t.FairKey, t.FairWeight, t.LimitKey
 	out.Retry = Retry{
 		MaxAttempts: t.Retry.MaxAttempts, MaxElapsed: t.Retry.MaxElapsed, Delays: t.Retry.Delays,
 		Backoff: Backoff{

@@ -47,6 +47,7 @@ type TaskTemplate struct {
 	Priority   int
 	FairKey    string
 	FairWeight int // 0 means 1
+	LimitKey   string
 }
 
 // Misfire is what becomes of ticks that are decided about more than 15 s late, or that were due during a pause.

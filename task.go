@@ -58,6 +58,9 @@ type Submission struct {
 	// FairWeight is how many turns the fair key gets for one of another key, at most 100; 0 means 1. Tasks of one key
 	// should name the same weight.
 	FairWeight int
+	// LimitKey is the keys under which limits count the task: one to three different ones, with commas between, as
+	// "tenant-7,api-x". Each is 1-100 of A-Z a-z 0-9 . _ -.
+	LimitKey string
 }
 
 // Once says what becomes of a submission while there are tasks with the same key. The id of its task is the key, "@k"
@@ -204,6 +207,7 @@ type Task struct {
 	Priority   int
 	FairKey    string // "" for none
 	FairWeight int    // 0 means 1
+	LimitKey   string // "" for none
 	// Warnings say why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused.
 	Warnings []string
 	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not
@@ -225,6 +229,7 @@ type TaskChange struct {
 	Priority   *int
 	FairKey    *string // another one has the weight 1, unless FairWeight names one; "" removes it
 	FairWeight *int    // 1 to 100
+	LimitKey   *string // "" removes it
 }
 
 // Outcome is how an attempt ended.

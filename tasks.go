@@ -289,6 +289,7 @@ func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Tas
 	in := wire.TaskChange{
 		Queue: change.Queue, Payload: raw,
 		Priority: change.Priority, FairKey: change.FairKey, FairWeight: change.FairWeight,
+		LimitKey: change.LimitKey,
 	}
 	if change.RunAt != nil {
 		in.RunAt = new(wire.At(*change.RunAt))

@@ -12,16 +12,17 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// turn is what says when a task has its turn.
+// turn is what says when a task has its turn, and which limits count it.
 type turn struct {
 	Priority   int
 	FairKey    string
 	FairWeight int
+	LimitKey   string
 }
 
-func turnOf(s dts.Submission) turn { return turn{s.Priority, s.FairKey, s.FairWeight} }
+func turnOf(s dts.Submission) turn { return turn{s.Priority, s.FairKey, s.FairWeight, s.LimitKey} }
 
-func turnOfTask(t *dts.Task) turn { return turn{t.Priority, t.FairKey, t.FairWeight} }
+func turnOfTask(t *dts.Task) turn { return turn{t.Priority, t.FairKey, t.FairWeight, t.LimitKey} }
 
 // A submission, what follows it, a schedule and its tasks have their turn, and a change gives a task another one.
 func TestClient_GivesTasksTheirTurn(t *testing.T) {
@@ -29,10 +30,12 @@ func TestClient_GivesTasksTheirTurn(t *testing.T) {
 	overBoth(t, func(t *testing.T, c *dts.Client) {
 		ctx := t.Context()
 		submitFollowed(t, c, dts.Submission{Type: "noop", OnEnd: noop(dts.WhenEnded, nil)})
-		want := turn{7, "customer-7", 3}
+		want := turn{7, "customer-7", 3, "b,a"}
 		s := dts.Submission{ID: "a", Type: "noop", Delay: time.Hour, Priority: 7, FairKey: "customer-7", FairWeight: 3}
+		s.LimitKey = "b,a"
 		s.OnEnd = &dts.FollowUp{When: dts.WhenEnded, Task: dts.Submission{
 			Type: "noop", Payload: json.RawMessage(`{}`), Priority: 7, FairKey: "customer-7", FairWeight: 3,
+			LimitKey: "b,a",
 		}}
 		made, err := c.Submit(ctx, s)
 		testkit.Must(t, err)
@@ -43,6 +46,7 @@ func TestClient_GivesTasksTheirTurn(t *testing.T) {
 		}
 		definition := dts.ScheduleDefinition{Every: 24 * time.Hour, Task: dts.TaskTemplate{
 			Type: "noop", Payload: json.RawMessage(`{}`), Priority: 7, FairKey: "customer-7", FairWeight: 3, OnEnd: s.OnEnd,
+			LimitKey: "b,a",
 		}}
 		put, err := c.PutSchedule(ctx, "s", definition)
 		testkit.Must(t, err)
@@ -52,7 +56,10 @@ func TestClient_GivesTasksTheirTurn(t *testing.T) {
 		for what, got := range map[string]turn{
 			"task": turnOfTask(made), "repeated task": turnOfTask(many[0].Task), "follow-up": turnOf(made.OnEnd.Task),
 			"task of the schedule": turnOfTask(ticked), "follow-up of that": turnOfTask(ends(t, c, run.Task+"@e1")),
-			"schedule": {put.Definition.Task.Priority, put.Definition.Task.FairKey, put.Definition.Task.FairWeight},
+			"schedule": turnOf(dts.Submission{
+				Priority: put.Definition.Task.Priority, FairKey: put.Definition.Task.FairKey,
+				FairWeight: put.Definition.Task.FairWeight, LimitKey: put.Definition.Task.LimitKey,
+			}),
 		} {
 			if got != want {
 				t.Errorf("the %s has %+v, want %+v", what, got, want)
@@ -62,9 +69,11 @@ func TestClient_GivesTasksTheirTurn(t *testing.T) {
 			dts.TaskChange
 			want turn
 		}{
-			{dts.TaskChange{Priority: new(9)}, turn{9, "customer-7", 3}},
-			{dts.TaskChange{FairWeight: new(1)}, turn{9, "customer-7", 0}},
-			{dts.TaskChange{Priority: new(0), FairKey: new("")}, turn{}},
+			{dts.TaskChange{Priority: new(9)}, turn{9, "customer-7", 3, "b,a"}},
+			{dts.TaskChange{FairWeight: new(1)}, turn{9, "customer-7", 0, "b,a"}},
+			{dts.TaskChange{Priority: new(0), FairKey: new("")}, turn{LimitKey: "b,a"}},
+			{dts.TaskChange{LimitKey: new("c")}, turn{LimitKey: "c"}},
+			{dts.TaskChange{LimitKey: new("")}, turn{}},
 		} {
 			got, err := c.Change(ctx, "a", change.TaskChange)
 			testkit.Must(t, err)
@@ -89,6 +98,7 @@ func TestClient_RefusesTurnsThatAreNone(t *testing.T) {
 			{dts.Submission{FairKey: "a b"}, "fair_key"},
 			{dts.Submission{FairKey: "k", FairWeight: 101}, "fair_weight"},
 			{dts.Submission{FairWeight: 2}, "fair_weight"},
+			{dts.Submission{LimitKey: "a,a"}, "limit_key"},
 		} {
 			s.Type = "noop"
 			_, err := c.Submit(t.Context(), s.Submission)

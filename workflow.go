@@ -90,6 +90,7 @@ type Step struct {
 	Priority     int
 	FairKey      string
 	FairWeight   int
+	LimitKey     string
 
 	Decide []Choice // the branches: the first one whose When is true is taken
 }

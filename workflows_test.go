@@ -22,7 +22,7 @@ func everything() dts.Workflow {
 		Steps: dts.Steps{
 			{ID: "say", Type: "say", Payload: map[string]string{"text": "${{ params.day }}"}, Queue: "default",
 				Timeout: time.Minute, Owner: "me", Labels: map[string]string{"a": "b"}, StartBy: time.Hour,
-				Priority: 3, FairKey: "k", FairWeight: 2, AllowFailure: true, Retry: dts.Retry{
+				Priority: 3, FairKey: "k", FairWeight: 2, LimitKey: "b,a", AllowFailure: true, Retry: dts.Retry{
 					MaxAttempts: 3, MaxElapsed: time.Hour, Backoff: dts.Backoff{Initial: time.Second, Factor: 2, Max: time.Minute},
 				}},
 			{ID: "choose", Needs: []string{"say"}, Rule: dts.RuleAllDone, When: "params.n > 0", Decide: []dts.Choice{

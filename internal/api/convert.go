@@ -58,6 +58,7 @@ func changeOf(in wire.TaskChange) (control.TaskChange, error) {
 		out.Delay = new(r.duration("delay", *in.Delay))
 	}
 	out.Queue, out.Priority, out.FairKey, out.FairWeight = in.Queue, in.Priority, in.FairKey, in.FairWeight
+	out.LimitKey = in.LimitKey
 	return out, r.err
 }
 
@@ -100,6 +101,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		Priority:          wire.Given(t.Priority),
 		FairKey:           wire.Given(t.FairKey),
 		FairWeight:        wire.Given(t.FairWeight),
+		LimitKey:          wire.Given(t.LimitKey),
 		Damage:            wire.Given(t.Damage),
 	}
 	if !t.WaitsForAnother() {

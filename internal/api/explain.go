@@ -233,12 +233,13 @@ var words = map[string]func(value string) error{
 	"task": func(value string) error {
 		return task.ValidateRef(task.Ref{Namespace: task.DefaultNamespace, ID: value})
 	},
-	"schedule": schedule.ValidateID,
-	"new task": task.ValidateNewID,
-	"key":      func(value string) error { return task.ValidateNewID(unquoted(value)) },
-	"once key": task.ValidateOnceKey,
-	"fair key": task.ValidateFairKey,
-	"worker":   func(value string) error { return control.ValidateWorkerName("", value) },
+	"schedule":  schedule.ValidateID,
+	"new task":  task.ValidateNewID,
+	"key":       func(value string) error { return task.ValidateNewID(unquoted(value)) },
+	"once key":  task.ValidateOnceKey,
+	"fair key":  task.ValidateFairKey,
+	"limit key": task.ValidateLimitKey,
+	"worker":    func(value string) error { return control.ValidateWorkerName("", value) },
 	"duration": func(value string) error {
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {
 			return task.Invalid("", "%s is negative", d)

@@ -24,7 +24,7 @@ func startKnowing(t *testing.T) *rig {
 	return startRigOn(t, backend, useCases)
 }
 
-// turnOf is what of an object, or of one within it, says when a task has its turn.
+// turnOf is what of an object, or of one within it, says when a task has its turn, and which limits count it.
 func turnOf(t *testing.T, body []byte, path ...string) map[string]any {
 	t.Helper()
 	object := asMap(t, string(body))
@@ -32,7 +32,7 @@ func turnOf(t *testing.T, body []byte, path ...string) map[string]any {
 		object, _ = object[name].(map[string]any)
 	}
 	turn := map[string]any{}
-	for _, name := range []string{"priority", "fair_key", "fair_weight"} {
+	for _, name := range []string{"priority", "fair_key", "fair_weight", "limit_key"} {
 		if value, has := object[name]; has {
 			turn[name] = value
 		}
@@ -44,9 +44,9 @@ func turnOf(t *testing.T, body []byte, path ...string) map[string]any {
 func TestAPI_TakesAndAnswersTurns(t *testing.T) {
 	t.Parallel()
 	r := startKnowing(t)
-	const turn = `"type":"http","priority":7,"fair_key":"customer-7","fair_weight":3`
-	all := map[string]any{"priority": 7.0, "fair_key": "customer-7", "fair_weight": 3.0}
-	urgent := map[string]any{"priority": 9.0, "fair_key": "customer-7", "fair_weight": 3.0}
+	const turn = `"type":"http","priority":7,"fair_key":"customer-7","fair_weight":3,"limit_key":"b,a"`
+	all := map[string]any{"priority": 7.0, "fair_key": "customer-7", "fair_weight": 3.0, "limit_key": "b,a"}
+	urgent := map[string]any{"priority": 9.0, "fair_key": "customer-7", "fair_weight": 3.0, "limit_key": "b,a"}
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -68,10 +68,14 @@ func TestAPI_TakesAndAnswersTurns(t *testing.T) {
 		{"PUT", "/v1/schedules/s", `{"every":"1h","task":{` + turn + `}}`, http.StatusCreated, []string{"task"}, all},
 		{"GET", "/v1/schedules/s", "", http.StatusOK, []string{"task"}, all},
 		{"PATCH", "/v1/tasks/a", `{"priority":9}`, http.StatusOK, nil, urgent},
-		{"PATCH", "/v1/tasks/a", `{"fair_key":""}`, http.StatusOK, nil, map[string]any{"priority": 9.0}},
 		{
-			"PATCH", "/v1/tasks/a", `{"priority":0,"fair_key":"k","fair_weight":2}`, http.StatusOK,
-			nil, map[string]any{"fair_key": "k", "fair_weight": 2.0},
+			"PATCH", "/v1/tasks/a", `{"fair_key":""}`, http.StatusOK,
+			nil, map[string]any{"priority": 9.0, "limit_key": "b,a"},
+		},
+		{"PATCH", "/v1/tasks/a", `{"limit_key":""}`, http.StatusOK, nil, map[string]any{"priority": 9.0}},
+		{
+			"PATCH", "/v1/tasks/a", `{"priority":0,"fair_key":"k","fair_weight":2,"limit_key":"x,y,z"}`, http.StatusOK,
+			nil, map[string]any{"fair_key": "k", "fair_weight": 2.0, "limit_key": "x,y,z"},
 		},
 	} {
 		got := r.call(c.method, c.path, c.body)
@@ -89,7 +93,8 @@ func TestAPI_TakesAndAnswersTurns(t *testing.T) {
 		t.Fatalf("the batch: %d %s", batch.status, batch.body)
 	}
 	made, _ := results[0].(map[string]any)["task"].(map[string]any)
-	if made["priority"] != 7.0 || made["fair_key"] != "customer-7" || made["fair_weight"] != 3.0 {
+	if made["priority"] != 7.0 || made["fair_key"] != "customer-7" || made["fair_weight"] != 3.0 ||
+		made["limit_key"] != "b,a" {
 		t.Errorf("the batch: %s", batch.body)
 	}
 	if refused, _ := results[1].(map[string]any)["error"].(map[string]any); refused["field"] != "priority" {
@@ -110,6 +115,16 @@ func TestAPI_SaysWhatIsWrongWithTurns(t *testing.T) {
 		{`"fair_key":"k","fair_weight":0`, "fair_weight", "0 must be 1 to 100"},
 		{`"fair_weight":2`, "fair_weight", "belongs to fair_key, which is missing"},
 		{`"fair_key":"` + strings.Repeat("k", 101) + `"`, "fair_key", "is 101 characters long, at most 100 are allowed"},
+		{
+			`"limit_key":"a, b"`, "limit_key",
+			`" b" must be 1 to 100 characters of A-Z a-z 0-9 . _ -; give keys as in tenant-7,api-x`,
+		},
+		{`"limit_key":"a,b,c,d"`, "limit_key", "has 4 keys, at most 3 are allowed"},
+		{`"limit_key":"a,b,a"`, "limit_key", `has "a" twice: name each key once`},
+		{
+			`"limit_key":"a,` + strings.Repeat("k", 101) + `"`, "limit_key",
+			"key 2 is 101 characters long, at most 100 are allowed",
+		},
 	} {
 		for path, request := range map[string][3]string{
 			"":       {"POST", "/v1/tasks", `{"type":"http",` + c.fields + `}`},

@@ -182,7 +182,7 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"task shell --":                             "COMMAND is missing",
 		"task shell --env =x true":                  `--env: "=x" must be NAME=VALUE`,
 		"task change a": "nothing to change: give --at, --delay, --queue, --payload, " +
-			"--priority, --fair-key or --fair-weight",
+			"--priority, --fair-key, --fair-weight or --limit-key",
 		"task list --limit 0":        "--limit: 0 is less than 1",
 		"task logs a --tail -2":      "--tail: -2 is negative",
 		"task wait a --timeout -1s":  "--timeout: -1s is negative",

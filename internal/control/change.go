@@ -18,6 +18,7 @@ type TaskChange struct {
 	Priority   *int
 	FairKey    *string // another one has the weight 1, unless FairWeight names one; "" removes it
 	FairWeight *int    // from 1 on
+	LimitKey   *string // "" removes it
 }
 
 // ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
@@ -77,6 +78,9 @@ func (change TaskChange) apply(d task.Definition) task.Definition {
 	}
 	if change.FairWeight != nil {
 		d.FairWeight = *change.FairWeight
+	}
+	if change.LimitKey != nil {
+		d.LimitKey = *change.LimitKey
 	}
 	return d
 }

@@ -52,6 +52,8 @@ func addedField(d task.Definition) string {
 		return "priority"
 	case d.FairKey != "":
 		return "fair_key"
+	case d.LimitKey != "":
+		return "limit_key"
 	}
 	return ""
 }

@@ -17,9 +17,10 @@ import (
 func withTurns() map[string]task.Definition {
 	urgent := task.Definition{Type: "http", Priority: 9}
 	return map[string]task.Definition{
-		"priority": urgent,
-		"fair_key": {Type: "http", FairKey: "customer-7", FairWeight: 3},
-		"on_end":   {Type: "http", OnEnd: &task.FollowUp{When: task.WhenEnded, Task: urgent}},
+		"priority":  urgent,
+		"fair_key":  {Type: "http", FairKey: "customer-7", FairWeight: 3},
+		"limit_key": {Type: "http", LimitKey: "b,a"},
+		"on_end":    {Type: "http", OnEnd: &task.FollowUp{When: task.WhenEnded, Task: urgent}},
 	}
 }
 
@@ -44,6 +45,8 @@ func TestControl_RefusesTurnsBesideOlderNodes(t *testing.T) {
 	refused("a change", "priority", err)
 	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{FairKey: new("customer-7"), FairWeight: new(2)})
 	refused("a change", "fair_key", err)
+	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{LimitKey: new("b,a")})
+	refused("a change", "limit_key", err)
 	if got, err := w.ChangeTask(w.ctx, me, "waits", TaskChange{Priority: new(0), FairKey: new("")}); err != nil {
 		t.Errorf("a change to what it is: %+v, %v", got, err)
 	}
@@ -65,7 +68,8 @@ func TestControl_KeepsTurns(t *testing.T) {
 		for what, got := range map[string]task.Definition{
 			"task": made.Task.Definition, "schedule": put.Schedule.Task, "tick": ticked.Definition,
 		} {
-			if got.Priority != d.Priority || got.FairKey != d.FairKey || got.FairWeight != d.FairWeight {
+			if got.Priority != d.Priority || got.FairKey != d.FairKey || got.FairWeight != d.FairWeight ||
+				got.LimitKey != d.LimitKey {
 				t.Errorf("the %s is %+v, want %+v", what, got, d)
 			}
 		}
@@ -87,29 +91,34 @@ func TestChangeTask_ChangesTheTurn(t *testing.T) {
 		priority int
 		key      string
 		weight   int
+		limits   string
 	}
 	for _, c := range []struct {
 		change TaskChange
 		want   turn
 	}{
-		{TaskChange{Priority: new(7)}, turn{7, "", 0}},
-		{TaskChange{FairKey: new("customer-7"), FairWeight: new(3)}, turn{7, "customer-7", 3}},
-		{TaskChange{Queue: new("low")}, turn{7, "customer-7", 3}},
-		{TaskChange{FairKey: new("customer-8")}, turn{7, "customer-8", 0}},
-		{TaskChange{FairWeight: new(4)}, turn{7, "customer-8", 4}},
-		{TaskChange{FairKey: new("customer-8")}, turn{7, "customer-8", 4}},
-		{TaskChange{FairWeight: new(1)}, turn{7, "customer-8", 0}},
-		{TaskChange{FairWeight: new(5), Priority: new(0)}, turn{0, "customer-8", 5}},
-		{TaskChange{FairKey: new("")}, turn{0, "", 0}},
+		{TaskChange{Priority: new(7)}, turn{7, "", 0, ""}},
+		{TaskChange{FairKey: new("customer-7"), FairWeight: new(3)}, turn{7, "customer-7", 3, ""}},
+		{TaskChange{Queue: new("low")}, turn{7, "customer-7", 3, ""}},
+		{TaskChange{FairKey: new("customer-8")}, turn{7, "customer-8", 0, ""}},
+		{TaskChange{FairWeight: new(4)}, turn{7, "customer-8", 4, ""}},
+		{TaskChange{FairKey: new("customer-8")}, turn{7, "customer-8", 4, ""}},
+		{TaskChange{FairWeight: new(1)}, turn{7, "customer-8", 0, ""}},
+		{TaskChange{FairWeight: new(5), Priority: new(0)}, turn{0, "customer-8", 5, ""}},
+		{TaskChange{LimitKey: new("b,a")}, turn{0, "customer-8", 5, "b,a"}},
+		{TaskChange{FairKey: new("")}, turn{0, "", 0, "b,a"}},
+		{TaskChange{LimitKey: new("")}, turn{}},
 	} {
 		got, err := w.ChangeTask(w.ctx, me, "a", c.change)
 		testkit.Must(t, err)
-		if now := (turn{got.Priority, got.FairKey, got.FairWeight}); now != c.want || !got.DueAt.Equal(made.DueAt) {
+		now := turn{got.Priority, got.FairKey, got.FairWeight, got.LimitKey}
+		if now != c.want || !got.DueAt.Equal(made.DueAt) {
 			t.Errorf("it is %+v, due %s, want %+v, due %s", now, got.DueAt, c.want, made.DueAt)
 		}
 	}
 	for field, change := range map[string]TaskChange{
 		"priority": {Priority: new(10)}, "fair_key": {FairKey: new("a b")}, "fair_weight": {FairWeight: new(2)},
+		"limit_key": {LimitKey: new("a,a")},
 	} {
 		_, err := w.ChangeTask(w.ctx, me, "a", change)
 		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), field+": ") {

@@ -25,6 +25,7 @@ func Task(s wire.Submission) (task.Definition, error) {
 		Owner:     wire.Value(s.Owner),
 		Labels:    wire.Value(s.Labels),
 		Priority:  wire.Value(s.Priority), FairKey: wire.Value(s.FairKey), FairWeight: wire.Value(s.FairWeight),
+		LimitKey: wire.Value(s.LimitKey),
 	}
 	if s.FairWeight != nil && d.FairWeight == 0 { // which stands for the default elsewhere
 		r.note(task.Invalid("fair_weight", "0 must be 1 to %d", task.FairWeightLimit))
@@ -50,7 +51,7 @@ func (r *reader) followUp(in *wire.FollowUp) *task.FollowUp {
 		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Delay: t.Delay, Timeout: t.Timeout, Retry: t.Retry,
 		Retention: t.Retention, StartBy: t.StartBy,
 		Owner: t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
-		Priority: t.Priority, FairKey: t.FairKey, FairWeight: t.FairWeight,
+		Priority: t.Priority, FairKey: t.FairKey, FairWeight: t.FairWeight, LimitKey: t.LimitKey,
 	})
 	r.note(task.Within("on_end.task", err))
 	return &task.FollowUp{When: task.When(in.When), Task: d}
@@ -68,6 +69,7 @@ func FollowUp(f *task.FollowUp) *wire.FollowUp {
 		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels),
 		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
 		Priority: wire.Given(d.Priority), FairKey: wire.Given(d.FairKey), FairWeight: wire.Given(d.FairWeight),
+		LimitKey: wire.Given(d.LimitKey),
 	}}
 }
 

@@ -18,6 +18,7 @@ type Delivery struct {
 	// FairKey and FairWeight are those of the task: "" and 0 if it has no key.
 	FairKey    string
 	FairWeight int
+	LimitKey   string // of the task, as in its definition
 	// ClaimedAt is when the task was claimed for the attempt. It tells the deliveries of one id apart: a task that was taken
 	// back, as to be changed, is claimed for the same attempt again, and a later task may have the same id.
 	ClaimedAt time.Time

@@ -36,6 +36,7 @@ func (d Definition) validateRun() error {
 		{"start_by", d.StartBy != 0},
 		{"priority", d.Priority != 0},
 		{"fair_key", d.FairKey != ""},
+		{"limit_key", d.LimitKey != ""},
 	} {
 		if field.is {
 			errs = append(errs, Invalid(field.name, ofSteps))

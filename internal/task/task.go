@@ -38,6 +38,7 @@ type Definition struct {
 	Priority   int    // 0 to PriorityLimit: how urgent the task is among those of its queue and fair key that wait
 	FairKey    string // tasks of a queue with the same one share turns with those of other keys; "" for none
 	FairWeight int    // how many turns the key gets for one of others; 0 for 1, which is normal
+	LimitKey   string // the keys under which limits count it, with commas between: see LimitKeys; "" for none
 
 	// Trace is the traceparent (W3C) of the span that submitted the task, of which its attempts are children; "" for none.
 	// It is no part of the content: the same submission within another trace is the same task.

@@ -37,9 +37,10 @@ func ValidateFairKey(key string) error {
 	return nil
 }
 
-// validateTurn checks what says when the task has its turn among those that wait. Error: CodeInvalid.
+// validateTurn checks what says when the task has its turn among those that wait, and which limits count it. Error:
+// CodeInvalid.
 func (d Definition) validateTurn() error {
-	return Join(d.validatePriority(), ValidateFairKey(d.FairKey), d.validateWeight())
+	return Join(d.validatePriority(), ValidateFairKey(d.FairKey), d.validateWeight(), ValidateLimitKey(d.LimitKey))
 }
 
 func (d Definition) validatePriority() error {

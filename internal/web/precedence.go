@@ -7,12 +7,14 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// precedenceFields are the fields that say which of the waiting tasks of a queue comes first.
+// precedenceFields are the fields that say which of the waiting tasks of a queue comes first, and which limits count
+// it.
 func (v *visit) precedenceFields() []formField {
 	return []formField{
 		{Name: "priority", Label: v.T("Priority (%d is the most urgent)", task.PriorityLimit), Hint: "0"},
 		{Name: "fair_key", Label: v.T("Fair key"), Hint: "customer-7"},
 		{Name: "fair_weight", Label: v.T("Weight of the fair key"), Hint: "1"},
+		{Name: "limit_key", Label: v.T("Limit keys"), Hint: "tenant-7,api-x"},
 	}
 }
 
@@ -28,6 +30,7 @@ func (v *visit) setPrecedence(d *task.Definition, typed func(name string) string
 		return n
 	}
 	d.Priority, d.FairKey, d.FairWeight = number("priority", 0), typed("fair_key"), number("fair_weight", 1)
+	d.LimitKey = typed("limit_key")
 	if d.FairKey == "" && d.FairWeight > 0 {
 		wrong.add(v.invalid("fair_weight", v.T("belongs to the fair key, which is missing")))
 	}

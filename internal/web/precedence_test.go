@@ -22,11 +22,12 @@ func inKnowing(t *testing.T, test func(w *world)) {
 }
 
 // typedPrecedence is what somebody types who says which task comes first.
-var typedPrecedence = []string{"priority", "9", "fair_key", "customer-7", "fair_weight", "3"}
+var typedPrecedence = []string{"priority", "9", "fair_key", "customer-7", "fair_weight", "3", "limit_key", "b,a"}
 
 // shownPrecedence is how a form shows it.
 var shownPrecedence = []string{
 	`name="priority" value="9"`, `name="fair_key" value="customer-7"`, `name="fair_weight" value="3"`,
+	`name="limit_key" value="b,a"`,
 }
 
 // The form takes the precedence of a task, the page of the task shows it, and a copy has it.
@@ -35,14 +36,18 @@ func TestSubmit_TakesThePrecedence(t *testing.T) {
 		fields := append([]string{"type", "http", "id", "a", "payload.url", "http://localhost/a"}, typedPrecedence...)
 		w.expectDone("/submit", w.typed("/submit?type=http", fields...), "/tasks/default/a?said=submitted")
 		w.expect("/tasks/default/a", "<dt>Priority</dt><dd>9</dd>",
-			`<dt>Fair key</dt><dd><code dir="auto">customer-7</code>, weight 3</dd>`)
+			`<dt>Fair key</dt><dd><code dir="auto">customer-7</code>, weight 3</dd>`,
+			`<dt>Limit keys</dt><dd><code dir="auto">b,a</code></dd>`)
 		w.expect("/submit?from=default/a", append(shownPrecedence, `<details class="sec" open>`)...)
 		w.submit("b", nil)
-		if text := w.get("/tasks/default/b").text; strings.Contains(text, "Priority") || strings.Contains(text, "Fair key") {
-			t.Errorf("a task without precedence shows one:\n%s", text)
+		text := w.get("/tasks/default/b").text
+		for _, none := range []string{"Priority", "Fair key", "Limit keys"} {
+			if strings.Contains(text, none) {
+				t.Errorf("a task without precedence shows %q:\n%s", none, text)
+			}
 		}
 		w.get("/prefer/language/zh")
-		w.expect("/tasks/default/a", "<dt>优先级</dt><dd>9</dd>", "，权重 3</dd>")
+		w.expect("/tasks/default/a", "<dt>优先级</dt><dd>9</dd>", "，权重 3</dd>", "<dt>限制键</dt>")
 	})
 }
 
@@ -61,6 +66,8 @@ func TestForms_SayWhatIsWrongWithAPrecedence(t *testing.T) {
 			"a weight of 0":   {[]string{"fair_key", "a", "fair_weight", "0"}, "fair_weight", "a whole number from 1 on"},
 			"a great weight":  {[]string{"fair_key", "a", "fair_weight", "101"}, "fair_weight", "101 must be 1 to 100"},
 			"a weight of -1":  {[]string{"fair_key", "a", "fair_weight", "-1"}, "fair_weight", "a whole number from 1 on"},
+			"a wrong key":     {[]string{"limit_key", "a, b"}, "limit_key", "must be 1 to 100 characters of"},
+			"a key twice":     {[]string{"limit_key", "a,a"}, "limit_key", "twice: name each key once"},
 			"below the least": {[]string{"priority", "-1"}, "priority", "a whole number from 0 on"},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -83,7 +90,7 @@ func TestScheduleFields_TakeThePrecedence(t *testing.T) {
 		fields := append([]string{"every", "1h", "payload.url", "http://localhost/a"}, typedPrecedence...)
 		form := w.inFields("check", fields...)
 		text := w.reshaped(newSchedulePath, maps.Clone(form), showText, "true").Get("text")
-		for _, line := range []string{"priority: 9\n", "fair_key: customer-7\n", "fair_weight: 3\n"} {
+		for _, line := range []string{"priority: 9\n", "fair_key: customer-7\n", "fair_weight: 3\n", "limit_key: b,a\n"} {
 			if !strings.Contains(text, line) {
 				t.Errorf("the text lacks %q:\n%s", line, text)
 			}
@@ -91,7 +98,8 @@ func TestScheduleFields_TakeThePrecedence(t *testing.T) {
 		form.Set("do", "put")
 		w.expectDone(newSchedulePath, w.checked(newSchedulePath, form), "/schedules/shop/a?n=1&said=put")
 		got, err := w.control.GetSchedule(w.ctx, control.Caller{Namespace: "shop"}, "a")
-		if err != nil || got.Task.Priority != 9 || got.Task.FairKey != "customer-7" || got.Task.FairWeight != 3 {
+		if err != nil || got.Task.Priority != 9 || got.Task.FairKey != "customer-7" || got.Task.FairWeight != 3 ||
+			got.Task.LimitKey != "b,a" {
 			t.Errorf("%v, %+v", err, got.Task)
 		}
 	})

@@ -187,7 +187,7 @@ func (v *visit) typeIn(d manifest.Document) {
 		"timeout": textIn(t.Timeout), "retention": textIn(t.Retention), "start_by": textIn(t.StartBy),
 		"retry.max_attempts": numberText(wire.Value(retry.MaxAttempts)), "on_end": "",
 		"priority": numberText(wire.Value(t.Priority)), "fair_key": wire.Value(t.FairKey),
-		"fair_weight": numberText(wire.Value(t.FairWeight)),
+		"fair_weight": numberText(wire.Value(t.FairWeight)), "limit_key": wire.Value(t.LimitKey),
 	}
 	values["retry.delays"] = strings.Join(retry.Delays, ", ")
 	if t.OnEnd != nil {

@@ -92,7 +92,7 @@ func (v *visit) typedDocument() (d manifest.Document, _ error) {
 			Type: get("type"), Queue: wire.Given(get("queue")), Payload: payload, Timeout: wire.Given(get("timeout")),
 			Retention: wire.Given(get("retention")), StartBy: wire.Given(get("start_by")),
 			Priority: wire.Given(precedence.Priority), FairKey: wire.Given(precedence.FairKey),
-			FairWeight: wire.Given(precedence.FairWeight),
+			FairWeight: wire.Given(precedence.FairWeight), LimitKey: wire.Given(precedence.LimitKey),
 		},
 	}}
 	if policy := get("misfire.policy"); policy != "" {

@@ -150,7 +150,7 @@ func (v *visit) firstValues(t task.Task) map[string]string {
 		"namespace": cmp.Or(t.Ref.Namespace, v.namespaceOfNew()), "type": t.Type, "queue": t.Queue, "owner": t.Owner,
 		"labels": textOf(t.Labels, "="), "timeout": durationText(t.Timeout), "retention": durationText(t.Retention),
 		"start_by": durationText(t.StartBy), "once": definition.OnceText(t.Once), "priority": numberText(t.Priority),
-		"fair_key": t.FairKey, "fair_weight": numberText(t.FairWeight),
+		"fair_key": t.FairKey, "fair_weight": numberText(t.FairWeight), "limit_key": t.LimitKey,
 	}
 	first["retry.max_attempts"] = numberText(t.Retry.MaxAttempts)
 	var delays []string

@@ -28,6 +28,7 @@ var chineseTasks = map[string]string{
 	"Priority (%d is the most urgent)":         "优先级（%d 最紧急）",
 	"Fair key":                                 "公平键",
 	"Weight of the fair key":                   "公平键的权重",
+	"Limit keys":                               "限制键",
 	"%s, weight %d":                            "%s，权重 %d",
 	"a newer submission":                       "更新的提交",
 	"somebody at %s":                           "%s 的某人",

@@ -1079,6 +1079,7 @@ const (
 	TaskFieldFairWeight        TaskField = "fair_weight"
 	TaskFieldFinishedAt        TaskField = "finished_at"
 	TaskFieldLabels            TaskField = "labels"
+	TaskFieldLimitKey          TaskField = "limit_key"
 	TaskFieldNode              TaskField = "node"
 	TaskFieldOnEnd             TaskField = "on_end"
 	TaskFieldOnce              TaskField = "once"
@@ -1119,6 +1120,8 @@ func (e TaskField) Valid() bool {
 	case TaskFieldFinishedAt:
 		return true
 	case TaskFieldLabels:
+		return true
+	case TaskFieldLimitKey:
 		return true
 	case TaskFieldNode:
 		return true
@@ -2038,6 +2041,13 @@ type FollowUpTask struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
 
+	// LimitKey One to three keys, with commas between, under which limits count the task; see docs/limits.md. Each is 1-100 of
+	// `A-Z a-z 0-9 . _ -`, and no two are the same.
+	//
+	//
+	// Example: tenant-7,api-x
+	LimitKey *LimitKey `json:"limit_key,omitempty"`
+
 	// OnEnd At most 4 tasks can follow each other in this way.
 	OnEnd *FollowUp `json:"on_end,omitempty"`
 
@@ -2279,6 +2289,12 @@ type LeftTick struct {
 	Task *string `json:"task,omitempty"`
 	Tick Time    `json:"tick"`
 }
+
+// LimitKey One to three keys, with commas between, under which limits count the task; see docs/limits.md. Each is 1-100 of
+// `A-Z a-z 0-9 . _ -`, and no two are the same.
+//
+// Example: tenant-7,api-x
+type LimitKey = string
 
 // ListOrder Example: asc
 type ListOrder string
@@ -4014,6 +4030,13 @@ type Submission struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
 
+	// LimitKey One to three keys, with commas between, under which limits count the task; see docs/limits.md. Each is 1-100 of
+	// `A-Z a-z 0-9 . _ -`, and no two are the same.
+	//
+	//
+	// Example: tenant-7,api-x
+	LimitKey *LimitKey `json:"limit_key,omitempty"`
+
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
 	// Example: default
@@ -4226,6 +4249,13 @@ type Task struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
 
+	// LimitKey One to three keys, with commas between, under which limits count the task; see docs/limits.md. Each is 1-100 of
+	// `A-Z a-z 0-9 . _ -`, and no two are the same.
+	//
+	//
+	// Example: tenant-7,api-x
+	LimitKey *LimitKey `json:"limit_key,omitempty"`
+
 	// MaxAttempts The number of the last attempt that may be made. Running an ended task again raises it, and so does an
 	// attempt that is `snoozed` or `interrupted`.
 	MaxAttempts int `json:"max_attempts"`
@@ -4335,6 +4365,11 @@ type TaskChange struct {
 	//
 	// Example: 3
 	FairWeight *FairWeight `json:"fair_weight,omitempty"`
+
+	// LimitKey As of a submission. Empty, the task has no limit keys any more.
+	//
+	// Example: tenant-7,api-x
+	LimitKey *string `json:"limit_key,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
@@ -4496,6 +4531,13 @@ type TaskTemplate struct {
 
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
+
+	// LimitKey One to three keys, with commas between, under which limits count the task; see docs/limits.md. Each is 1-100 of
+	// `A-Z a-z 0-9 . _ -`, and no two are the same.
+	//
+	//
+	// Example: tenant-7,api-x
+	LimitKey *LimitKey `json:"limit_key,omitempty"`
 
 	// OnEnd A task that follows another one, once for each attempt with which that ends. Its id is that of the other task with
 	// `@e` and the attempt, as `order-1@e2`, so it is never created twice.

@@ -59,6 +59,9 @@ func TestApply_SendsWhatTheFileSays(t *testing.T) {
 		`{id: a, task: {type: x, payload: "<&>"}}`:                                                               `{"task":{"type":"x","payload":"<&>"}}`,
 		`{id: a, paused: true, max_runs: 3, task: {type: x, retry: {backoff: {factor: 1.5}}}}`:                   `{"paused":true,"max_runs":3,"task":{"type":"x","retry":{"backoff":{"factor":1.5}}}}`,
 		`{id: a, task: {type: x, retry: &r {max_attempts: 2}}, misfire: {<<: {max: 1, window: 1h}, window: 2h}}`: `{"task":{"type":"x","retry":{"max_attempts":2}},"misfire":{"window":"2h","max":1}}`,
+
+		`{id: a, task: {type: x, limit_key: 0815}}`:  `{"task":{"type":"x","limit_key":"0815"}}`,
+		`{id: a, task: {type: x, limit_key: "b,a"}}`: `{"task":{"type":"x","limit_key":"b,a"}}`,
 	} {
 		s := clitest.Start(t)
 		takePuts(s, "created")

@@ -22,11 +22,12 @@ type Execution struct {
 	Precedence  Precedence
 }
 
-// Precedence is the flags that say which of the waiting tasks of a queue comes first.
+// Precedence is the flags that say which of the waiting tasks of a queue comes first, and which limits count it.
 type Precedence struct {
 	Priority   *int
 	FairKey    *string
 	FairWeight *int
+	LimitKey   *string
 }
 
 // Bind adds the flags.
@@ -36,6 +37,8 @@ func (p *Precedence) Bind(f *pflag.FlagSet) {
 	String(f, &p.FairKey, "fair-key",
 		"whom it is for, as a customer: tasks of a queue that wait are handed over in turns by this key")
 	Int(f, &p.FairWeight, "fair-weight", "how many turns the fair key gets for one of another key, 1 to 100")
+	String(f, &p.LimitKey, "limit-key",
+		"under which keys limits count it: one to three, with commas between, as tenant-7,api-x")
 }
 
 // Bind adds the flags.

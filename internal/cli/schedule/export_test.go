@@ -22,6 +22,7 @@ func TestExport_WritesWhatApplyTakes(t *testing.T) {
 		listed("b", func(s *wire.Schedule) {
 			s.Paused, s.Task.Queue, s.Task.Priority = true, new("low"), new(5)
 			s.Task.FairKey, s.Task.FairWeight = new("customer-7"), new(3)
+			s.Task.LimitKey = new("b,a")
 		}),
 		listed("a", func(s *wire.Schedule) { s.Task.Type, s.Task.Payload = "noop", []byte("{}") }),
 	}})
@@ -37,6 +38,7 @@ schedules:
     task:
       fair_key: customer-7
       fair_weight: 3
+      limit_key: b,a
       payload:
         command:
           - "true"
@@ -50,8 +52,8 @@ schedules:
 	got := s.Pipe().Run(t, "schedule", "export", "-n", "reports", "-o", "json")
 	got.Expect(t, 0, `{"namespace":"reports","schedules":[{"id":"a","cron":"7 * * * *","task":{"type":"noop"}},`+
 		`{"id":"b","cron":"7 * * * *","paused":true,`+
-		`"task":{"fair_key":"customer-7","fair_weight":3,"payload":{"command":["true"]},"priority":5,"queue":"low",`+
-		`"type":"shell"}}]}`+"\n", "")
+		`"task":{"fair_key":"customer-7","fair_weight":3,"limit_key":"b,a","payload":{"command":["true"]},"priority":5,`+
+		`"queue":"low","type":"shell"}}]}`+"\n", "")
 }
 
 func TestExport_NamesTheNamespaceOfEachOfAll(t *testing.T) {

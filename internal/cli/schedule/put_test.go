@@ -83,8 +83,11 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 			`{"every":"1s","task":{"labels":{"a":"b"},"owner":"me","payload":{"command":["true"]},"queue":"q","retention":"1h0m0s","retry":{"delays":["1s"],"max_attempts":2},"timeout":"5s","type":"shell"}}`,
 		},
 		"the turn of the tasks": {
-			[]string{"--every", "1s", "--priority", "3", "--fair-key", "k", "--fair-weight", "2", "--", "true"},
-			`{"every":"1s","task":{"fair_key":"k","fair_weight":2,"payload":{"command":["true"]},"priority":3,"type":"shell"}}`,
+			[]string{
+				"--every", "1s", "--priority", "3", "--fair-key", "k", "--fair-weight", "2", "--limit-key", "b,a", "--", "true",
+			},
+			`{"every":"1s","task":{"fair_key":"k","fair_weight":2,"limit_key":"b,a","payload":{"command":["true"]},` +
+				`"priority":3,"type":"shell"}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -119,7 +119,7 @@ func (t *templateFlags) template(stdin io.Reader) (wire.TaskTemplate, error) {
 		Timeout: flags.DurationText(t.Execution.Timeout), Retention: flags.DurationText(t.Execution.Retention),
 		StartBy: flags.DurationText(t.Execution.StartBy), Owner: t.Owner, Labels: labels,
 		Priority: t.Execution.Precedence.Priority, FairKey: t.Execution.Precedence.FairKey,
-		FairWeight: t.Execution.Precedence.FairWeight,
+		FairWeight: t.Execution.Precedence.FairWeight, LimitKey: t.Execution.Precedence.LimitKey,
 	}, nil
 }
 

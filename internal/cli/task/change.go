@@ -33,9 +33,10 @@ func newChangeCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "change ID", Aliases: []string{"update"}, Short: "Change a task that waits", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("changeTask"),
-		Long: `change changes the time, queue, payload, priority, fair key or weight of a task that waits: for its time, for room in
-its queue, or for a worker to take it. Everything else stays as it is. Another fair key has
-the weight 1, unless --fair-weight names one; --fair-key "" removes the key and its weight.`,
+		Long: `change changes the time, queue, payload, priority, fair key, weight or limit keys of a task that waits:
+for its time, for room in its queue, or for a worker to take it. Everything else stays as it is. Another fair key has
+the weight 1, unless --fair-weight names one; --fair-key "" removes the key and its weight, and --limit-key "" removes
+the limit keys.`,
 		Example: `  dtsctl task change nightly --delay 1h
   dtsctl task change nightly --at 2026-01-02T03:00:00Z --queue critical
   dtsctl task change nightly --payload @job.json
@@ -64,11 +65,12 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	}
 	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil && opts.Precedence == (flags.Precedence{}) {
 		return command.Usagef("nothing to change: " +
-			"give --at, --delay, --queue, --payload, --priority, --fair-key or --fair-weight")
+			"give --at, --delay, --queue, --payload, --priority, --fair-key, --fair-weight or --limit-key")
 	}
 	body, err := rest.Body(wire.TaskChange{
 		RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload,
 		Priority: opts.Precedence.Priority, FairKey: opts.Precedence.FairKey, FairWeight: opts.Precedence.FairWeight,
+		LimitKey: opts.Precedence.LimitKey,
 	})
 	if err != nil {
 		return err

@@ -57,6 +57,8 @@ func TestChange_SendsWhatIsToChange(t *testing.T) {
 		`{"priority":0}`:                        {"--priority", "0"},
 		`{"fair_key":""}`:                       {"--fair-key", ""},
 		`{"fair_key":"k","fair_weight":3}`:      {"--fair-key", "k", "--fair-weight", "3"},
+		`{"limit_key":"b,a"}`:                   {"--limit-key", "b,a"},
+		`{"limit_key":""}`:                      {"--limit-key", ""},
 	} {
 		s.Pipe().Run(t, append([]string{"task", "change", "a"}, args...)...).Expect(t, 0, "a\tscheduled\n", "")
 		if got := s.Last(); got.Body != want || got.Line != "PATCH /v1/tasks/a" {

@@ -78,7 +78,7 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels,
 		StartBy: flags.DurationText(opts.Execution.StartBy), OnEnd: next, Once: once,
 		Priority: opts.Execution.Precedence.Priority, FairKey: opts.Execution.Precedence.FairKey,
-		FairWeight: opts.Execution.Precedence.FairWeight,
+		FairWeight: opts.Execution.Precedence.FairWeight, LimitKey: opts.Execution.Precedence.LimitKey,
 	}, nil
 }
 

@@ -79,7 +79,7 @@ func details(t wire.Task) []printer.Detail {
 	}
 	all = append(all,
 		printer.Detail{Name: "priority", Value: t.Priority}, printer.Detail{Name: "fair_key", Value: t.FairKey},
-		printer.Detail{Name: "fair_weight", Value: t.FairWeight})
+		printer.Detail{Name: "fair_weight", Value: t.FairWeight}, printer.Detail{Name: "limit_key", Value: t.LimitKey})
 	if t.StartBy != nil {
 		all = append(all, printer.Detail{Name: "start_by", Value: *t.StartBy})
 	}

@@ -51,8 +51,14 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 			`{"once":{"every":"1m","excess":"delay","key":"a","mode":"throttle"},"type":"x"}`,
 		},
 		"a turn": {
-			[]string{"submit", "--type", "x", "--priority", "9", "--fair-key", "k", "--fair-weight", "3"}, "",
-			`{"fair_key":"k","fair_weight":3,"priority":9,"type":"x"}`,
+			[]string{
+				"submit", "--type", "x", "--priority", "9", "--fair-key", "k", "--fair-weight", "3", "--limit-key", "b,a",
+			}, "",
+			`{"fair_key":"k","fair_weight":3,"limit_key":"b,a","priority":9,"type":"x"}`,
+		},
+		"http with a limit key": {
+			[]string{"http", "https://e.x", "--limit-key", "a"}, "",
+			`{"limit_key":"a","payload":{"url":"https://e.x"},"type":"http"}`,
 		},
 		"http with a turn":  {[]string{"http", "https://e.x", "--priority", "0"}, "", `{"payload":{"url":"https://e.x"},"priority":0,"type":"http"}`},
 		"shell with a turn": {[]string{"shell", "--fair-key", "k", "--", "true"}, "", `{"fair_key":"k","payload":{"command":["true"]},"type":"shell"}`},

@@ -21,6 +21,7 @@ type head struct {
 	Priority   int    `json:"priority,omitempty"`
 	FairKey    string `json:"fair_key,omitempty"`
 	FairWeight int    `json:"fair_weight,omitempty"`
+	LimitKey   string `json:"limit_key,omitempty"`
 
 	RunAt     int64             `json:"at,omitempty"`
 	Delay     int64             `json:"delay,omitempty"`
@@ -90,7 +91,7 @@ func headOf(d task.Definition) head {
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
 		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(),
 		Owner: d.Owner, Labels: d.Labels, StartBy: d.StartBy.Milliseconds(), Parent: d.Parent,
-		Priority: d.Priority, FairKey: d.FairKey, FairWeight: d.FairWeight,
+		Priority: d.Priority, FairKey: d.FairKey, FairWeight: d.FairWeight, LimitKey: d.LimitKey,
 	}
 	if d.Queue != task.DefaultQueue {
 		h.Queue = d.Queue
@@ -191,7 +192,7 @@ func (h head) definition() task.Definition {
 	d := task.Definition{
 		Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
 		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels, StartBy: ms(h.StartBy),
-		Parent: h.Parent, Priority: h.Priority, FairKey: h.FairKey, FairWeight: h.FairWeight,
+		Parent: h.Parent, Priority: h.Priority, FairKey: h.FairKey, FairWeight: h.FairWeight, LimitKey: h.LimitKey,
 		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
 	}
 	if b := h.Backoff; b != nil {

@@ -16,7 +16,7 @@ func appendPlainHead(line []byte, d *task.Definition) (_ []byte, ok bool) {
 	if d.OnEnd != nil || d.Parent != nil || d.Once != nil {
 		return nil, false
 	}
-	if !isPlain(d.Type) || !isPlain(d.Queue) || !isPlain(d.FairKey) || !isPlain(d.Owner) {
+	if !isPlain(d.Type) || !isPlain(d.Queue) || !isPlain(d.FairKey) || !isPlain(d.LimitKey) || !isPlain(d.Owner) {
 		return nil, false
 	}
 	line = append(append(append(line, `{"type":"`...), d.Type...), '"')
@@ -26,6 +26,7 @@ func appendPlainHead(line []byte, d *task.Definition) (_ []byte, ok bool) {
 	line = appendNumber(line, `,"priority":`, int64(d.Priority))
 	line = appendText(line, `,"fair_key":"`, d.FairKey)
 	line = appendNumber(line, `,"fair_weight":`, int64(d.FairWeight))
+	line = appendText(line, `,"limit_key":"`, d.LimitKey)
 	if !d.RunAt.IsZero() {
 		line = appendNumber(line, `,"at":`, d.RunAt.UnixMilli())
 	}

@@ -22,7 +22,8 @@ import (
 var served = migration.Present + "," + withOutbox + "," + withRuns
 
 const (
-	// withOutbox is the layout in which partitions have an outbox, and which has fair keys, priorities and keys of tasks.
+	// withOutbox is the layout in which partitions have an outbox, and which has fair keys, priorities, limit keys and
+	// keys of tasks.
 	withOutbox = "4"
 	// withRuns is the layout in which tasks are runs of workflows, and steps of these. Leaders of the releases before it
 	// drop the ends of steps. It has nothing else that is new.

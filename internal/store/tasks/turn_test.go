@@ -10,7 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// A priority, a fair key and a weight are content: submissions with other ones are other tasks.
+// A priority, a fair key, a weight and limit keys are content: submissions with other ones are other tasks.
 func TestCreate_TakesTheTurnForContent(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
@@ -18,6 +18,7 @@ func TestCreate_TakesTheTurnForContent(t *testing.T) {
 	keyed, turn := plain, plain
 	keyed.ID, keyed.FairKey = "keyed", "customer-7"
 	turn.ID, turn.Priority, turn.FairKey, turn.FairWeight = "turn", 7, "customer-7", 3
+	turn.LimitKey = "b,a"
 	with := func(d task.Definition, change func(*task.Definition)) task.Definition {
 		change(&d)
 		return d
@@ -37,6 +38,9 @@ func TestCreate_TakesTheTurnForContent(t *testing.T) {
 		"another key":      {turn, with(turn, func(d *task.Definition) { d.FairKey = "customer-8" }), false},
 		"no key":           {turn, with(turn, func(d *task.Definition) { d.FairKey, d.FairWeight = "", 0 }), false},
 		"another weight":   {turn, with(turn, func(d *task.Definition) { d.FairWeight = 4 }), false},
+		"limit keys":       {plain, with(plain, func(d *task.Definition) { d.LimitKey = "b,a" }), false},
+		"another order":    {turn, with(turn, func(d *task.Definition) { d.LimitKey = "a,b" }), false},
+		"no limit keys":    {turn, with(turn, func(d *task.Definition) { d.LimitKey = "" }), false},
 		"no weight":        {turn, with(turn, func(d *task.Definition) { d.FairWeight = 0 }), false},
 	} {
 		w.Create(c.first)
@@ -51,7 +55,7 @@ func TestCreate_TakesTheTurnForContent(t *testing.T) {
 		}
 	}
 	stored := w.Get(turn.Ref)
-	if stored.Priority != 7 || stored.FairKey != "customer-7" || stored.FairWeight != 3 {
+	if stored.Priority != 7 || stored.FairKey != "customer-7" || stored.FairWeight != 3 || stored.LimitKey != "b,a" {
 		t.Errorf("it is stored as %+v", stored.Definition)
 	}
 }

@@ -23,7 +23,7 @@ const all = `{"params": {"day": "2026-11-25"}, "definition": {
 			"type": "http", "queue": "loads", "payload": {"url":"http://x/${{ params.day }}"}, "timeout": "1m30s",
 			"retry": {"max_attempts": 4, "backoff": {"initial": "2s", "factor": 3, "max": "1m", "jitter": 0.5}},
 			"owner": "shop", "labels": {"a": "b"}, "start_by": "1h", "priority": 2,
-			"fair_key": "eu", "fair_weight": 2}},
+			"fair_key": "eu", "fair_weight": 2, "limit_key": "b,a"}},
 		{"id": "choose", "needs": ["list"], "rule": "success", "when": "true", "decide": [
 			{"when": "params.size > 5", "then": ["large"]}, {"then": []}]},
 		{"id": "large", "needs": ["choose"], "allow_failure": true, "task": {"type": "noop"}}],
@@ -49,7 +49,9 @@ func TestParse_ReadsWhatEncodeWrites(t *testing.T) {
 	if again != written {
 		t.Errorf("it is written as\n%s\nand then as\n%s", written, again)
 	}
-	for _, word := range []string{"closing", "max_runs", "fair_weight", "allow_failure", "1m30s", "on_failure", "9.5"} {
+	for _, word := range []string{
+		"closing", "max_runs", "fair_weight", "b,a", "allow_failure", "1m30s", "on_failure", "9.5",
+	} {
 		if !strings.Contains(written, word) {
 			t.Errorf("%s is not in %s", word, written)
 		}

@@ -62,6 +62,7 @@ type Task struct {
 	Priority   int               `json:"priority,omitempty"`
 	FairKey    string            `json:"fair_key,omitempty"`
 	FairWeight int               `json:"fair_weight,omitempty"`
+	LimitKey   string            `json:"limit_key,omitempty"`
 }
 
 // Retry is a task.Retry.

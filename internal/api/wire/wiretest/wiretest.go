@@ -38,6 +38,7 @@ func Definition(r *rand.Rand) wire.ScheduleDefinition {
 	if d.Task.FairKey = maybe(r, "customer-7"); d.Task.FairKey != nil {
 		d.Task.FairWeight = maybe(r, 2+r.IntN(99))
 	}
+	d.Task.LimitKey = maybe(r, "tenant-7,api-x")
 	switch r.IntN(3) {
 	case 0:
 		d.Cron = new("30 2 * * MON-FRI")
