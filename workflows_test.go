@@ -56,6 +56,9 @@ func TestClient_KeepsWorkflows(t *testing.T) {
 		}
 		read, err := c.GetWorkflow(ctx, "all")
 		testkit.Must(t, err)
+		if s := read.Definition.Steps[0]; (turn{s.Priority, s.FairKey, s.FairWeight, s.LimitKey}) != (turn{3, "k", 2, "b,a"}) {
+			t.Errorf("the first step is read as %+v", s)
+		}
 		same, err := c.PutWorkflow(ctx, "all", read.Definition, dts.IfRevision(1)) // what was read can be put
 		testkit.Must(t, err)
 		if diff := cmp.Diff(read, same); diff != "" || same.Revision != 1 {

@@ -15,6 +15,7 @@ func FuzzEncodeDefinition_WritesAsPackageJSONDoes(f *testing.F) {
 	f.Add("http", "default", "", "", "", int64(0), int64(0), 0)
 	f.Add("http", "", "", "", "", int64(1), int64(0), 1)
 	f.Add("mail", "slow", "tenant-7", "tenant-7,api-x", "ada@example.com", int64(1_700_000_000_123), int64(90_061_001), 5)
+	f.Add("http", "", "", "a<b", "", int64(1), int64(0), 1)
 	f.Add("m", "q", "k", "", `ada "the <first>" \& \u2028 é`, int64(-1), int64(-1500), -3)
 	f.Add("\x00\x7f", "\xff", "é", "<", "\n", int64(1)<<62, int64(1)<<62, 1<<40)
 	f.Fuzz(func(t *testing.T, taskType, queue, fairKey, limitKey, owner string, at, span int64, n int) {
