@@ -56,8 +56,9 @@ func TestClient_KeepsWorkflows(t *testing.T) {
 		}
 		read, err := c.GetWorkflow(ctx, "all")
 		testkit.Must(t, err)
-		if s := read.Definition.Steps[0]; (turn{s.Priority, s.FairKey, s.FairWeight, s.LimitKey}) != (turn{3, "k", 2, "b,a"}) {
-			t.Errorf("the first step is read as %+v", s)
+		say := read.Definition.Steps[0]
+		if got := (turn{say.Priority, say.FairKey, say.FairWeight, say.LimitKey}); got != (turn{3, "k", 2, "b,a"}) {
+			t.Errorf("the first step is read with %+v", got)
 		}
 		same, err := c.PutWorkflow(ctx, "all", read.Definition, dts.IfRevision(1)) // what was read can be put
 		testkit.Must(t, err)
