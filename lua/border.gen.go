@@ -16,9 +16,10 @@ const (
 	CodeCancelled Code = "CANCELLED"  // finish, reap
 	CodeChanged   Code = "CHANGED"    // change, delete_workflow, fire, pack_rows, put_schedule, put_workflow, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
-	CodeFenced    Code = "FENCED"     // advance, claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, sweep, take_back
+	CodeFenced    Code = "FENCED"     // advance, claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, recount, sweep, take_back
 	CodeFull      Code = "FULL"       // acquire_lock, cordon
 	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
+	CodeLimit     Code = "LIMIT"      // set_limit
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
 	CodeMoved     Code = "MOVED"      // begin
 	CodeNotFound  Code = "NOT_FOUND"  // ask_run, backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, delete_workflow, extend_runs, finish, log, pause_schedule, pause_workflow, progress, reap, resume_schedule, retry, trigger_schedule
@@ -606,7 +607,7 @@ func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 // Within a queue, tasks are taken in order of their due time. While the leader is behind, newly due tasks of a queue
 // overtake those overdue ones of it that the leader has not come to, unless it has just come to some. If the leader or
 // the backlog knows a lane of a task's queue and type, the task counts and waits there, as if the lane was a queue of
-// its own. Tasks that nobody can run wait apart, in their queue or lane, and have no part in this until somebody can.
+// its own. A task with limits waits in a lane of these, until there is a slot of each. Tasks that nobody can run wait apart, in their queue or lane, and have no part in this until somebody can.
 // There are NAMES_LIMIT names of queues and lanes for them at most: the others share one set without a name.
 //
 // Refusals:
@@ -623,6 +624,8 @@ type Claim struct {
 	Served  string        // the queues and types that somebody serves, as served.lua reads it; "" if that is not known
 	Known   bool          // the leader knows which names that are served have waiting tasks: the script looks for those only that are in quotas, or that due tasks have; else it looks at all names
 	Closed  string        // queues and lanes whose tasks may not be taken, as closed.lua reads it
+	Rules   string        // the names of the limits that tasks may have, as limits.lua reads it; "" for none
+	Caps    string        // the limits of which tasks may take a slot, as slots.lua reads it; "" for none
 	Unnamed string        // where to look at tasks that wait without a name: "0 " from the first one; "" not at all
 	Events  EventsChannel
 	Wake    WakeChannel
@@ -635,8 +638,9 @@ type ClaimReply struct {
 	Next    time.Time      // when the next task on the wheel is due; none if there is none
 	Watched int            // queued and running tasks, without those of this claim
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
-	Backlog []ClaimBacklog // queues and lanes that are served and have waiting tasks, and the rank of the first task; none if the quota is 0. If known, those that the script has looked for
+	Backlog []ClaimBacklog // queues and lanes that are served and have waiting tasks, and the rank of the first task; none if the quota is 0. number: how many wait in a lane with limits; 0 for others. If known, those that the script has looked for
 	Apart   []string       // up to NAMES_SAID names that nobody serves and that have waiting tasks; if known, those for which this claim had some
+	Slots   []ClaimSlot    // what there is now of the limits in caps
 	Unnamed string         // where the next claim goes on among tasks without a name; "" at the end
 }
 
@@ -659,6 +663,16 @@ type ClaimClaim struct {
 type ClaimBacklog struct {
 	Queue  string
 	Oldest time.Time
+	Number int
+}
+
+// ClaimSlot is an element of slots of claim.lua.
+type ClaimSlot struct {
+	Limit   string
+	Version int
+	Cap     int
+	Holders int
+	Tokens  int
 }
 
 // Script is claim.lua.
@@ -669,7 +683,7 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Closed, c.Unnamed, string(c.Events), string(c.Wake)}
+	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Closed, c.Rules, c.Caps, c.Unnamed, string(c.Events), string(c.Wake)}
 	for _, e := range c.Quotas {
 		args = append(args, e.Queue, e.Number, moment(e.Upto))
 	}
@@ -684,11 +698,14 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	for e := range r.List("claims", 4) {
 		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Head: e.Text("head")})
 	}
-	for e := range r.List("backlog", 2) {
-		v.Backlog = append(v.Backlog, ClaimBacklog{Queue: e.Text("queue"), Oldest: e.Time("oldest")})
+	for e := range r.List("backlog", 3) {
+		v.Backlog = append(v.Backlog, ClaimBacklog{Queue: e.Text("queue"), Oldest: e.Time("oldest"), Number: e.Number("number")})
 	}
 	for e := range r.List("apart", 1) {
 		v.Apart = append(v.Apart, e.Text("apart"))
+	}
+	for e := range r.List("slots", 5) {
+		v.Slots = append(v.Slots, ClaimSlot{Limit: e.Text("limit"), Version: e.Number("version"), Cap: e.Number("cap"), Holders: e.Number("holders"), Tokens: e.Number("tokens")})
 	}
 	v.Unnamed = r.Text("unnamed")
 	return v
@@ -3355,6 +3372,62 @@ func (c RecordLoss) Args() []any {
 // Decode returns its reply, which is empty.
 func (RecordLoss) Decode(*Reply) RecordLossReply { return RecordLossReply{} }
 
+// Recount runs recount.lua: has the cap of a limit in a partition be the number of tasks that hold a slot. So a leader begins, gives back
+// what is free, and begins anew after a loss of writes.
+//
+// Refusals:
+//   - CodeFenced: another leader holds the lease of the partition, or none does
+//
+// Repeated: harmless: the cap has a newer version then
+type Recount struct {
+	Lease  LeaseKey       // STRING the script makes further keys of the same partition
+	Fence  Fence          // that this leader got with the lease
+	Limits []RecountLimit // least: the version must be greater than this; known: -1, or the version for which the home knows that the cap is 0: if it is the present one, what there is of the limit is deleted
+}
+
+// RecountReply is the reply to Recount.
+type RecountReply struct {
+	Caps []RecountCap // of each limit; 0 of those that were deleted
+}
+
+// RecountLimit is an element of limits of recount.lua.
+type RecountLimit struct {
+	Limit string
+	Least int
+	Known int
+}
+
+// RecountCap is an element of caps of recount.lua.
+type RecountCap struct {
+	Limit   string
+	Version int
+	Cap     int
+	Tokens  int
+}
+
+// Script is recount.lua.
+func (Recount) Script() *Script { return scriptOf("recount") }
+
+// Keys are its KEYS.
+func (c Recount) Keys() []string { return []string{string(c.Lease)} }
+
+// Args are its ARGV.
+func (c Recount) Args() []any {
+	args := []any{string(c.Fence)}
+	for _, e := range c.Limits {
+		args = append(args, e.Limit, e.Least, e.Known)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Recount) Decode(r *Reply) (v RecountReply) {
+	for e := range r.List("caps", 4) {
+		v.Caps = append(v.Caps, RecountCap{Limit: e.Text("limit"), Version: e.Number("version"), Cap: e.Number("cap"), Tokens: e.Number("tokens")})
+	}
+	return v
+}
+
 // ReleaseLease runs release_lease.lua: releases a lease before it expires, and publishes that it is free.
 //
 // Repeated: harmless: the caller does not hold the lease any more
@@ -3647,6 +3720,108 @@ func (Retry) Decode(r *Reply) (v RetryReply) {
 	v.Due = r.Time("due")
 	v.Result = r.Text("result")
 	v.Reason = r.Text("reason")
+	return v
+}
+
+// SetLimit runs set_limit.lua: sets what a limit allows, or deletes it.
+//
+// Refusals:
+//   - CodeLimit: there are as many limits as there may be; the detail is their number
+//
+// Repeated: harmless: the limit allows that already
+type SetLimit struct {
+	Rules   RulesKey // HASH
+	Name    string   // of the limit
+	Rule    string   // what it allows, as JSON; "" to delete it
+	Most    int      // of limits that there may be
+	By      string   // who sets it, "" if nobody knows
+	Leaders LeadersChannel
+	Changes ChangesChannel
+}
+
+// SetLimitReply is the reply to SetLimit.
+type SetLimitReply struct {
+	Before string // what it allowed before; "" if there was none
+}
+
+// Script is set_limit.lua.
+func (SetLimit) Script() *Script { return scriptOf("set_limit") }
+
+// Keys are its KEYS.
+func (c SetLimit) Keys() []string { return []string{string(c.Rules)} }
+
+// Args are its ARGV.
+func (c SetLimit) Args() []any {
+	return []any{c.Name, c.Rule, c.Most, c.By, string(c.Leaders), string(c.Changes)}
+}
+
+// Decode reads its reply.
+func (SetLimit) Decode(r *Reply) (v SetLimitReply) {
+	v.Before = r.Text("before")
+	return v
+}
+
+// Settle runs settle.lua: tells the home of limits how many slots a partition uses, and asks for more. What is used is never refused.
+// A partition that does not get all it asks for waits in a line: the home keeps a slot for each one that has waited
+// longer, and one that gets some goes to the end. A repeat for the same version of a cap takes nothing back.
+//
+// Repeated: harmless: slots and tokens belong to the version, which has them already
+type Settle struct {
+	Caps   CapsKey       // HASH only for its slot
+	Number int           // of the partition that asks
+	Wakes  string        // the channel of the leader of a partition, with "*" for the number of the partition
+	Limits []SettleLimit // have: the cap in that version; want: further slots; tokens: starts that are wanted; slots, rate, per and burst: what the limit allows, rate 0 for none
+}
+
+// SettleReply is the reply to Settle.
+type SettleReply struct {
+	Now     time.Time
+	Answers []SettleAnswer // newer: the home knows this newer version, and the rest is 0; else 0. count: slots that the partition may use; tokens: starts that this version may use; wanted: other partitions wait, or more slots are in use than there are; next: when there is a token again, none if there is one
+}
+
+// SettleLimit is an element of limits of settle.lua.
+type SettleLimit struct {
+	Limit   string
+	Version int
+	Have    int
+	Want    int
+	Tokens  int
+	Slots   int
+	Rate    int
+	Per     time.Duration
+	Burst   int
+}
+
+// SettleAnswer is an element of answers of settle.lua.
+type SettleAnswer struct {
+	Newer  int
+	Count  int
+	Tokens int
+	Wanted bool
+	Next   time.Time
+}
+
+// Script is settle.lua.
+func (Settle) Script() *Script { return scriptOf("settle") }
+
+// Keys are its KEYS.
+func (c Settle) Keys() []string { return []string{string(c.Caps)} }
+
+// Args are its ARGV.
+func (c Settle) Args() []any {
+	args := []any{c.Number, c.Wakes}
+	for _, e := range c.Limits {
+		args = append(args, e.Limit, e.Version, e.Have, e.Want, e.Tokens, e.Slots, e.Rate, e.Per.Milliseconds(), e.Burst)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Settle) Decode(r *Reply) (v SettleReply) {
+	v.Now = r.Time("now")
+	for e := range r.List("answers", 5) {
+		v.Answers = append(v.Answers, SettleAnswer{Newer: e.Number("newer"), Count: e.Number("count"), Tokens: e.Number("tokens"), Wanted: e.Flag("wanted"), Next: e.Time("next")})
+	}
 	return v
 }
 
@@ -4060,6 +4235,9 @@ var KeyTypes = map[string]string{
 	"dts:{p}:wheel":            "zset",
 	"dts:{p}:ready:":           "zset",
 	"dts:{p}:backlog":          "set",
+	"dts:{p}:holds:":           "set",
+	"dts:{p}:caps":             "hash",
+	"dts:{p}:use:":             "hash",
 	"dts:{p}:queued":           "zset",
 	"dts:{p}:running":          "zset",
 	"dts:{p}:held":             "zset",
@@ -4112,6 +4290,7 @@ var KeyTypes = map[string]string{
 	"dts:taken:":               "string",
 	"dts:namespaces":           "zset",
 	"dts:limits":               "hash",
+	"dts:rules":                "hash",
 	"dts:bulks":                "hash",
 	"dts:meta":                 "hash",
 	"dts:conversion":           "string",
@@ -4166,7 +4345,7 @@ func (p Partition) Originals() OriginalsKey {
 	return OriginalsKey(p.prefix + "originals")
 }
 
-// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
 type StatesKey string
 
 // States makes the key dts:{p}:states.
@@ -4206,7 +4385,7 @@ func (p Partition) Wheel() WheelKey {
 	return WheelKey(p.prefix + "wheel")
 }
 
-// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. Priority n counts as n times 30 s earlier, plus n/16 ms. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `<queue> <type> <key> <weight>` is that of a fair key, where the type is `*` for all. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
+// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. Priority n counts as n times 30 s earlier, plus n/16 ms. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `<queue> <type> <key> <weight>` is that of a fair key, where the type is `*` for all. `<queue> <type> <key> <weight> <limits>` is that of tasks with limits, where key is `*` for none. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
 type ReadyKey string
 
 // Ready makes the key dts:{p}:ready:<queue>.
@@ -4220,6 +4399,30 @@ type BacklogKey string
 // Backlog makes the key dts:{p}:backlog.
 func (p Partition) Backlog() BacklogKey {
 	return BacklogKey(p.prefix + "backlog")
+}
+
+// HoldsKey names a SET: the queued and running tasks that hold a slot of a limit.
+type HoldsKey string
+
+// Holds makes the key dts:{p}:holds:<limit>.
+func (p Partition) Holds(limit string) HoldsKey {
+	return HoldsKey(p.prefix + "holds:" + limit)
+}
+
+// CapsKey names a HASH: how many tasks of the partition may hold a slot, by limit: `<version> <cap> <tokens>`; tokens are starts that were granted and not used. `@` has the newest version. See `test/model/limits`.
+type CapsKey string
+
+// Caps makes the key dts:{p}:caps.
+func (p Partition) Caps() CapsKey {
+	return CapsKey(p.prefix + "caps")
+}
+
+// UseKey names a HASH: in the partition that the name of a limit belongs to: how many slots each partition may use, by its number: `<version> <count> <tokens> <waits since ms> <asked ms>`. `@` has when the bucket of the rate is full again, in ms. It expires an hour after the last slot was given back, or when the bucket is full.
+type UseKey string
+
+// Use makes the key dts:{p}:use:<limit>.
+func (p Partition) Use(limit string) UseKey {
+	return UseKey(p.prefix + "use:" + limit)
 }
 
 // QueuedKey names a ZSET: queued tasks, by the time at which the leader looks after their delivery.
@@ -4638,6 +4841,14 @@ func (k Keyspace) Limits() LimitsKey {
 	return LimitsKey(k.prefix + "limits")
 }
 
+// RulesKey names a HASH: the limits by their names, as JSON: what each allows, who set it, and when.
+type RulesKey string
+
+// Rules makes the key dts:rules.
+func (k Keyspace) Rules() RulesKey {
+	return RulesKey(k.prefix + "rules")
+}
+
 // BulksKey names a HASH: the newest bulk actions by their ids, as JSON: what is done with which tasks, and how far it is.
 type BulksKey string
 
@@ -4714,7 +4925,7 @@ type ChangesChannel string
 // Changes names the channel dts:changes.
 func (k Keyspace) Changes() ChangesChannel { return ChangesChannel(k.channel("changes")) }
 
-// WakeChannel names a CHANNEL: for the leader of a partition: `task`: a task is the first on the wheel; `schedule`: a schedule is the first that is due; `follow`: the outbox has something new.
+// WakeChannel names a CHANNEL: for the leader of a partition: `task`: a task is the first on the wheel; `schedule`: a schedule is the first that is due; `follow`: the outbox has something new; `freed` and limits of which slots are free; `settle` and a limit: its home may grant some, or others want some.
 type WakeChannel string
 
 // Wake names the channel dts:wake:<partition>.
@@ -4728,7 +4939,7 @@ type UnlockedChannel string
 // Unlocked names the channel dts:unlocked.
 func (k Keyspace) Unlocked() UnlockedChannel { return UnlockedChannel(k.channel("unlocked")) }
 
-// LeadersChannel names a CHANNEL: for all leaders: `room <queue>`: a queue of which tasks wait has room; `free`: a lease was released.
+// LeadersChannel names a CHANNEL: for all leaders: `room <queue>`: a queue of which tasks wait has room; `free`: a lease was released; `limits`: what limits allow has changed.
 type LeadersChannel string
 
 // Leaders names the channel dts:leaders.

@@ -1,7 +1,7 @@
 -- change: replaces the definition of a scheduled task, and its due time. A queued task becomes scheduled again, to make the same
 -- attempt later. The caller deletes its delivery. If that stays, a worker of DTS cannot begin it, and what a server of asynq makes
 -- of it counts for nothing, as the next delivery is of another claim.
--- includes: clock, number, refuse, state, definition, place, events, wheel, noted, starting
+-- includes: clock, number, refuse, state, definition, place, events, holders, wheel, noted, starting
 -- keys:
 --   defs   HASH  the script makes further keys of the same partition
 -- args:
@@ -49,6 +49,7 @@ local due = fields.due or int(now)
 if queued then
   fields.state, fields.attempt, fields.queued = 'scheduled', int(recalled - 1), nil
   redis.call('ZREM', queued_key, member)
+  free_slots(member, limits_of_fields(fields))
   redis.call('HSET', states_key, member, format_state(fields))
 else
   due = due_of(member, record) or due

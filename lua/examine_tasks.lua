@@ -39,7 +39,7 @@ end
 
 -- note_backlog finds a set of ready tasks of which leaders do not know.
 local function note_backlog(member, record, wanted)
-  for _, queue in ipairs(names_of_waiting(record)) do
+  for _, queue in ipairs(names_of_waiting(member, record)) do
     if wanted[ready_key(queue)] and redis.call('SISMEMBER', backlog_key, queue) == 0 and
         report(member, 'backlog-unlisted', 'waits in ' .. ready_key(queue) .. ', which is not in the backlog') then
       redis.call('SADD', backlog_key, queue)

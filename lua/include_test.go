@@ -29,9 +29,10 @@ const (
 
 // bench runs pieces of Lua that use includes.
 type bench struct {
-	t     *testing.T
-	db    redis.UniversalClient
-	reply []any // of the last run
+	t         *testing.T
+	db        redis.UniversalClient
+	reply     []any          // of the last run
+	constants map[string]any // in place of those of contract
 }
 
 func newBench(t *testing.T) *bench {
@@ -54,6 +55,8 @@ func (b *bench) run(includes, body string) []any {
 func (b *bench) try(includes, body string) error {
 	b.t.Helper()
 	l := library(b.t)
+	l.Constants = maps.Clone(l.Constants)
+	maps.Copy(l.Constants, b.constants)
 	c, err := contract.Parse("piece", "-- piece: a test\n-- includes: "+includes+`
 -- keys:
 --   schedule  HASH

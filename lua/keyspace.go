@@ -28,6 +28,9 @@ func NewKeyspace(prefix string, database int) Keyspace {
 	return Keyspace{prefix: prefix + ":", database: database}
 }
 
+// AnyWake names the channels of the leaders of all partitions, with a text in place of the number of the partition.
+func (k Keyspace) AnyWake(number string) string { return k.channel("wake:" + number) }
+
 func (k Keyspace) channel(name string) string {
 	if k.database == 0 {
 		return k.prefix + name

@@ -84,20 +84,24 @@ func TestTrimLedger_CutsTheOldestChunk(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		trim   string
+		limit  int // of ticks; 0 as in contract
 		want   []string
 		fields []any // records, oldest, known
 	}{
-		{"nothing to forget", "trim_ledger(0)", []string{"1000 fired 1 4 4000 1000 1,1000:2,3,4"}, []any{"4", "1000", nil}},
-		{"one is surplus", "LEDGER_LIMIT = 3 trim_ledger(0)", []string{"2000 fired 1 3 4000 1000 2,1000:3,4"}, []any{"3", "2000", "1000"}},
-		{"three are surplus", "LEDGER_LIMIT = 1 trim_ledger(0)", []string{"4000 fired 1 1 4000 0 4"}, []any{"1", "4000", "3000"}},
-		{"two are too old", fmt.Sprintf("now = %d trim_ledger(0)", horizon+3000), []string{"3000 fired 1 2 4000 1000 3,1000:4"}, []any{"2", "3000", nil}},
-		{"two are too old, and one more is surplus", fmt.Sprintf("LEDGER_LIMIT = 1 now = %d trim_ledger(0)", horizon+3000),
+		{"nothing to forget", "trim_ledger(0)", 0, []string{"1000 fired 1 4 4000 1000 1,1000:2,3,4"}, []any{"4", "1000", nil}},
+		{"one is surplus", "trim_ledger(0)", 3, []string{"2000 fired 1 3 4000 1000 2,1000:3,4"}, []any{"3", "2000", "1000"}},
+		{"three are surplus", "trim_ledger(0)", 1, []string{"4000 fired 1 1 4000 0 4"}, []any{"1", "4000", "3000"}},
+		{"two are too old", fmt.Sprintf("now = %d trim_ledger(0)", horizon+3000), 0, []string{"3000 fired 1 2 4000 1000 3,1000:4"}, []any{"2", "3000", nil}},
+		{"two are too old, and one more is surplus", fmt.Sprintf("now = %d trim_ledger(0)", horizon+3000), 1,
 			[]string{"4000 fired 1 1 4000 0 4"}, []any{"1", "4000", "3000"}},
-		{"all are too old", fmt.Sprintf("now = %d trim_ledger(0)", horizon+5000), nil, []any{"0", fmt.Sprint(horizon + 5000), nil}},
-		{"more were never recorded", "trim_ledger(2500)", []string{"1000 fired 1 4 4000 1000 1,1000:2,3,4"}, []any{"4", "1000", "2500"}},
+		{"all are too old", fmt.Sprintf("now = %d trim_ledger(0)", horizon+5000), 0, nil, []any{"0", fmt.Sprint(horizon + 5000), nil}},
+		{"more were never recorded", "trim_ledger(2500)", 0, []string{"1000 fired 1 4 4000 1000 1,1000:2,3,4"}, []any{"4", "1000", "2500"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
+			if c.limit > 0 {
+				b.constants = map[string]any{"LEDGER_LIMIT": c.limit}
+			}
 			b.run("ledger", four+c.trim+" return {}")
 			if diff := cmp.Diff(c.want, b.scored("ledger:"+nightly)); diff != "" {
 				t.Errorf("ledger (-want +got):\n%s", diff)

@@ -1,6 +1,6 @@
 -- restore: writes tasks that Redis has lost, as they were when an attempt of them was claimed. Whoever knows them, as it runs or ran that
 -- attempt, says next what became of it.
--- includes: clock, number, changes, definition, scheduled_tick, once
+-- includes: clock, number, changes, definition, scheduled_tick, once, state, hold_again
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -35,6 +35,7 @@ for member, created, def, state, tick in tasks() do
       set_later(payloads_key, member, payload)
     end
     set_later(states_key, member, state)
+    hold_again(member, limits_in(state))
     put_later(queued_key, int(now + LOOK_LIMIT), member)
     if tick then
       live_again(member, tick)

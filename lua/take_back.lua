@@ -1,6 +1,6 @@
 -- take_back: a leader takes queued tasks back whose deliveries no worker can take, as it has not enqueued them or has recalled them.
 -- They wait apart, in their queue or their lane, for the same attempt.
--- includes: clock, number, refuse, fence, state, changes, definition, turn, apart, noted, events
+-- includes: clock, number, refuse, fence, state, changes, definition, turn, apart, noted, holders, events
 -- keys:
 --   lease   STRING  the script makes further keys of the same partition
 --   states  HASH
@@ -28,6 +28,7 @@ for member, attempt, lane in deliveries() do
     fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
     set_later(states, member, format_state(fields))
     remove_later(queued_key, member)
+    free_slots(member, limits_of_fields(fields))
     local task_type, queue, ahead, fair = read_start(record)
     local pool = lane and type_lane(queue, task_type) or queue
     leave_apart({ pool = pool, name = lane_name(pool, fair), ahead = ahead }, member, fields.due, record)

@@ -19,8 +19,57 @@ func TypesText(types []string) string {
 	return " " + strings.Join(types, " ") + " "
 }
 
-// LaneName returns the name of a lane: where tasks of a queue wait that have one type, apart from the others of the
-// queue; or, if the type is "", that of the queue. Neither a queue's name nor a type has a blank.
+// Lane is where tasks of a queue wait that have something in common. Its name is that of the queue if that is all.
+// Neither a queue's name nor any other part has a blank.
+type Lane struct {
+	Queue  string
+	Type   string // "" for the tasks of all types
+	Key    string // the fair key, "" for none
+	Weight int    // of that; 0 without one
+	Limits string // with commas between them, "" for none
+}
+
+// Name returns the name of the lane.
+func (l Lane) Name() string {
+	name := l.Queue
+	if l.Key == "" && l.Limits == "" {
+		return LaneName(l.Queue, l.Type)
+	}
+	name += " " + cmp.Or(l.Type, noPart) + " " + cmp.Or(l.Key, noPart) + " " + strconv.Itoa(max(l.Weight, 1))
+	if l.Limits != "" {
+		name += " " + l.Limits
+	}
+	return name
+}
+
+// ParseLane reads the name of a lane.
+func ParseLane(name string) Lane {
+	words := strings.Split(name, " ")
+	l := Lane{}
+	l.Queue = words[0]
+	for i, part := range map[int]*string{laneType: &l.Type, laneKey: &l.Key} {
+		if i < len(words) && words[i] != noPart {
+			*part = words[i]
+		}
+	}
+	if l.Key != "" && len(words) > laneKey+1 {
+		l.Weight, _ = strconv.Atoi(words[laneKey+1])
+	}
+	if len(words) > laneLimits {
+		l.Limits = words[laneLimits]
+	}
+	return l
+}
+
+// noPart stands for a part of the name of a lane that does not matter. The others are the places of parts.
+const (
+	noPart     = "*"
+	laneType   = 1
+	laneKey    = 2
+	laneLimits = 4
+)
+
+// LaneName returns the name of the lane of a type in a queue; or, if the type is "", that of the queue.
 func LaneName(queue, taskType string) string {
 	if taskType == "" {
 		return queue
@@ -28,34 +77,11 @@ func LaneName(queue, taskType string) string {
 	return queue + " " + taskType
 }
 
-// FairLaneName returns the name of the lane of a fair key: where tasks of a queue, or of one type of it, wait that have
-// the key and the weight.
-func FairLaneName(queue, taskType, key string, weight int) string {
-	return queue + " " + cmp.Or(taskType, AllTypes) + " " + key + " " + strconv.Itoa(weight)
-}
-
 // SplitLane returns the queue and the type of a lane; the type is "" if tasks of all types wait there.
 func SplitLane(name string) (queue, taskType string) {
-	queue, taskType, _ = strings.Cut(name, " ")
-	taskType, _, fair := strings.Cut(taskType, " ")
-	if fair && taskType == AllTypes {
-		taskType = ""
-	}
-	return queue, taskType
+	l := ParseLane(name)
+	return l.Queue, l.Type
 }
-
-// FairOf returns the fair key of a lane, and its weight, from the name: "" and 0 if that has none.
-func FairOf(name string) (key string, weight int) {
-	words := strings.Split(name, " ")
-	if len(words) != fairWords || words[fairWords-2] == "" {
-		return "", 0
-	}
-	weight, _ = strconv.Atoi(words[fairWords-1])
-	return words[fairWords-2], weight
-}
-
-// fairWords is how many words the name of a lane of a fair key has: the queue, the type, the key and the weight.
-const fairWords = 4
 
 // Unnamed is the name of the set of tasks that nobody serves and that have got no name of their own. It is neither the
 // name of a queue nor of a lane.

@@ -15,9 +15,11 @@ var parentPayload, _ = json.Marshal(task.Parent{
 // checkOutbox checks the fields of a task that nodes of earlier releases do not know, and what follows it: the
 // executors of follow-ups must be able to read the payloads that they have. Errors: CodeInvalid, and that of ctx.
 func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength int) error {
-	added := addedField(d)
-	if added != "" && !c.store.HasOutbox() {
-		return task.Invalid(added, "works as soon as no living node is of an earlier release: see dtsctl node list")
+	if added := addedField(d); added != "" && !c.store.HasOutbox() {
+		return olderNodes(added)
+	}
+	if d.LimitKey != "" && !c.store.HasLimits() {
+		return olderNodes("limit_key")
 	}
 	var errs []error
 	field := "on_end.task"
@@ -39,6 +41,11 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength i
 	return task.Join(errs...)
 }
 
+// olderNodes is the error for a field that nodes of earlier releases do not know.
+func olderNodes(field string) error {
+	return task.Invalid(field, "works as soon as no living node is of an earlier release: see dtsctl node list")
+}
+
 // addedField returns the first field of a task that nodes of earlier releases do not know; "" if it has none.
 func addedField(d task.Definition) string {
 	switch {
@@ -52,8 +59,6 @@ func addedField(d task.Definition) string {
 		return "priority"
 	case d.FairKey != "":
 		return "fair_key"
-	case d.LimitKey != "":
-		return "limit_key"
 	}
 	return ""
 }

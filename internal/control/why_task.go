@@ -143,11 +143,28 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 			}
 		})
 	}
+	if isDue && t.State == task.Scheduled && len(t.Limits) > 0 {
+		reads = append(reads, func() { c.readLimits(ctx, f, u) })
+	}
 	calls.Do(reads...)
 	if t.State == task.Scheduled {
 		f.Ahead = sum(f.Ahead, before)
 	}
 	return running
+}
+
+// readLimits reads how the limits stand under which a task waits.
+func (c *Control) readLimits(ctx context.Context, f *why.TaskFacts, u *unread) {
+	standings, err := c.store.Rules.Standings(ctx, f.Task.Limits)
+	if u.note("the limits of the task", err) {
+		return
+	}
+	for _, s := range standings {
+		f.Limits = append(f.Limits, why.Limit{
+			Name: s.Limit, Of: s.Set.Name.String(), Rule: s.Set.Rule, Note: s.Set.Note, By: s.Set.By,
+			Held: s.Held, Holders: s.Holders, Token: s.Token,
+		})
+	}
 }
 
 // readHolders reads the tasks that may hold slots, and the task itself again: it may have begun, or ended, meanwhile.

@@ -101,7 +101,7 @@ func TestClaimed_ChangesWhatItKnowsOfTheOtherLanes(t *testing.T) {
 	later := start.Add(time.Second)
 	p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{plain: later}}}, later)
 	for lane, want := range map[Lane][]waiting{
-		plain: {{2, time.UnixMilli(9000)}, {1, later}}, rare: {{1, start}}, empty: nil,
+		plain: {{2, time.UnixMilli(9000), 0}, {1, later, 0}}, rare: {{1, start, 0}}, empty: nil,
 	} {
 		if got := p.flow(lane).plain.line; !slices.Equal(got, want) {
 			t.Errorf("%v waits in %v, want %v", lane, got, want)

@@ -37,12 +37,12 @@ type flow struct {
 // If only tasks without a key wait, that is an equal share with the other partitions whose tasks have waited as long,
 // up to the time from which others have waited; and none while others have waited longer. If fair keys wait, each gets
 // its turns, and what comes new waits for its own.
-func (f *flow) portions(p int) (Quota, map[Fair]Quota) {
+func (f *flow) portions(p int, r *rooms) (Quota, map[Fair]Quota) {
 	switch {
 	case len(f.order) == 0:
 		return Quota{Number: min(f.free, LeastAhead)}, nil
 	case !f.alone():
-		return f.shares(p)
+		return f.shares(p, r)
 	case !contains(f.plain.first(), p):
 		return Quota{}, nil
 	}
@@ -51,12 +51,14 @@ func (f *flow) portions(p int) (Quota, map[Fair]Quota) {
 	return Quota{Number: min(f.free, equal, ClaimLimit), UpTo: f.plain.upTo(p), inTurn: len(f.keyed) > 0}, nil
 }
 
-// shares is portions while fair keys wait.
-func (f *flow) shares(p int) (Quota, map[Fair]Quota) {
+// shares is portions while tasks with fair keys or limits wait. If none of them has room in its limits, others that come
+// have what is free.
+func (f *flow) shares(p int, r *rooms) (Quota, map[Fair]Quota) {
 	numbers := make(map[Fair]int)
-	most := min(f.free, ClaimLimit)
-	if f.waits(p) && most > 0 {
-		f.plan(f.free, func(t *turn, partition int) bool {
+	most, planned := min(f.free, ClaimLimit), 0
+	if most > 0 {
+		f.plan(f.free, r.again(), func(t *turn, partition int) bool {
+			planned++
 			if partition == p {
 				numbers[t.Fair]++
 				most--
@@ -70,6 +72,9 @@ func (f *flow) shares(p int) (Quota, map[Fair]Quota) {
 	}
 	own := keyed[Fair{}]
 	delete(keyed, Fair{})
+	if len(f.plain.line) == 0 && most > 0 && planned < f.free {
+		own.Number = min(f.free-planned, LeastAhead)
+	}
 	return own, keyed
 }
 
@@ -82,14 +87,14 @@ func (f *flow) comes(p int) bool {
 }
 
 // wake adds the partitions whose tasks may be claimed next.
-func (f *flow) wake(partitions map[int]bool) {
+func (f *flow) wake(partitions map[int]bool, r *rooms) {
 	if f.alone() {
 		for _, w := range f.plain.first() {
 			partitions[w.partition] = true
 		}
 		return
 	}
-	f.plan(max(f.free, LeastAhead), func(_ *turn, p int) bool {
+	f.plan(max(f.free, LeastAhead), r.again(), func(_ *turn, p int) bool {
 		partitions[p] = true
 		return true
 	})

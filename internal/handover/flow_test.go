@@ -22,7 +22,7 @@ func flowOf(free int, since ...int) *flow {
 
 // plainPortion is what may be claimed of the tasks without a fair key.
 func plainPortion(f *flow, p int) (quota Quota) {
-	quota, _ = f.portions(p)
+	quota, _ = f.portions(p, nil)
 	return quota
 }
 

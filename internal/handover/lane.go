@@ -2,24 +2,27 @@ package handover
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Lane is where tasks of a queue wait together. Those of different fair keys wait in different lanes, and share what
-// room their queue has, or the lane of their type. That one is their pool.
+// Lane is where tasks of a queue wait together. Those of different fair keys or limits wait in different lanes, and share
+// what room their queue has, or the lane of their type. That is their pool.
 type Lane struct {
 	Queue string
 	Type  string // "" for the tasks of all types that have no lane of their own
 	Fair
 }
 
-// Fair is a fair key, and how many turns its tasks get for one of others. The zero value stands for tasks without a
-// key, which count as a key with the weight 1.
+// Fair is what tasks take turns by: a fair key, how many turns its tasks get for one of others, and the limits that they
+// have in common. The zero value stands for tasks without any, which count as a key with the weight 1.
 type Fair struct {
 	Key    string
 	Weight int
+	Limits string // from narrow to wide, with commas between them; "" for none
 }
 
 // pool returns the lane whose room a lane shares.
@@ -28,7 +31,7 @@ func (l Lane) pool() Lane { return Lane{Queue: l.Queue, Type: l.Type} }
 func byName(a, b Lane) int {
 	return cmp.Or(
 		cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type),
-		cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight),
+		cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Limits, b.Limits),
 	)
 }
 
@@ -49,6 +52,19 @@ type Grant struct {
 	// Unnamed has the claim look at tasks without a name of their own, whether somebody serves them now: lua.FirstUnnamed
 	// from the first one on, or Found.Unnamed of an earlier claim. "" stands for none.
 	Unnamed string
+	// Limits are those that tasks may have, and Slots what the claim may use of some of them. nil: there are none.
+	Limits *limit.Table
+	Slots  []limit.Grant
+}
+
+// LimitsOf returns the limits of a delivery, as Fair has them.
+func (g Grant) LimitsOf(d task.Delivery) string {
+	if g.Limits == nil {
+		return ""
+	}
+	return strings.Join(g.Limits.Of(limit.Subject{
+		Keys: task.Definition{LimitKey: d.LimitKey}.LimitKeys(), Type: d.Type, Queue: d.Queue, Namespace: d.Ref.Namespace,
+	}), ",")
 }
 
 // Quotas are by lane.
@@ -74,7 +90,9 @@ type Found struct {
 	Backlog Backlog
 	// Apart are some lanes that nobody serves and that have waiting tasks; if Known, those where this claim left tasks.
 	Apart   []Lane
-	Unnamed string // where the next claim goes on among tasks without a name; "" at the end, or if this one did not look
+	Unnamed string       // where the next claim goes on among tasks without a name; "" at the end, or if this one did not look
+	Numbers map[Lane]int // how many tasks wait in lanes with limits, of those in Backlog
+	Slots   []limit.Cap  // what there is now of the limits of which the claim might use slots
 }
 
 // Count adds claimed tasks to the numbers of Outcome.Claimed, by the quota under which the claim has taken them.
@@ -85,9 +103,7 @@ func (g Grant) Count(claimed map[Lane]int, deliveries []task.Delivery) {
 			pool = Lane{Queue: d.Queue}
 		}
 		lane := pool
-		if d.FairKey != "" {
-			lane.Fair = Fair{d.FairKey, d.FairWeight}
-		}
+		lane.Fair = Fair{d.FairKey, d.FairWeight, g.LimitsOf(d)}
 		if _, granted := g.Lanes[lane]; !granted {
 			lane = pool
 		}

@@ -163,6 +163,9 @@ func (p *Planner) Pause(partition int, now time.Time) time.Duration {
 			pause = min(pause, p.askPause(lane))
 		}
 	}
+	if b := p.books[partition]; b != nil {
+		pause = min(pause, b.Pause(p.needs(partition), now))
+	}
 	return pause
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -25,13 +26,15 @@ type Planner struct {
 	apart   map[int]*apart    // by partition
 	servers map[string]Server // those that do not answer, by queue
 	wakes   map[int]bool      // partitions whose terms are to ask for a grant
+	limits  *limit.Table
+	books   map[int]*limit.Book // what is known of the limits, by partition
 }
 
 // New returns a planner that knows nothing yet.
 func New(o Options) *Planner {
 	return &Planner{
 		o: o, flows: make(map[Lane]*flow), apart: make(map[int]*apart), servers: make(map[string]Server),
-		wakes: make(map[int]bool),
+		wakes: make(map[int]bool), limits: limit.NewTable(nil), books: make(map[int]*limit.Book),
 	}
 }
 
@@ -62,12 +65,13 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 	a := p.apartIn(partition)
 	lookDue := p.untilLook(partition, now) <= 0
 	ok = due || lookDue || a.due(g.Served, now)
+	r := p.rooms(now)
 	for pool, f := range p.flows {
 		if p.servers[pool.Queue] != Answers {
 			g.Lanes[pool] = Quota{}
 			continue
 		}
-		own, keyed := f.portions(partition)
+		own, keyed := f.portions(partition, r)
 		g.Lanes[pool] = own
 		for fair, quota := range keyed {
 			lane := pool
@@ -80,6 +84,7 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 		return Grant{}, false
 	}
 	a.grant(&g, lookDue, now)
+	p.grantSlots(partition, &g, now)
 	for lane, quota := range g.Lanes {
 		f := p.flows[lane.pool()]
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
@@ -113,6 +118,7 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 	} else {
 		p.setBacklog(partition, o.Backlog)
 	}
+	p.noteSlots(partition, g, o, now)
 	p.apartIn(partition).note(g, o, now)
 	p.note(o.Lengths, now)
 	for lane, quota := range g.Lanes {
@@ -128,7 +134,7 @@ func (p *Planner) settle(pool Lane, claims bool, now time.Time) {
 	if claims {
 		f.noteRoom(now)
 		if f.free > 0 || f.asked.IsZero() { // it may be the turn of others now
-			f.wake(p.wakes)
+			f.wake(p.wakes, p.rooms(now))
 		}
 	}
 	silent := pool.Type == "" && p.servers[pool.Queue] != Answers
@@ -191,8 +197,9 @@ func (p *Planner) addLane(partition int, lane Lane, at time.Time) {
 func (p *Planner) Leave(partition int) {
 	p.setBacklog(partition, nil)
 	delete(p.apart, partition)
+	delete(p.books, partition)
 	for _, f := range p.flows {
-		f.wake(p.wakes) // the partition may have come before others
+		f.wake(p.wakes, p.rooms(time.Time{})) // the partition may have come before others
 	}
 }
 
@@ -201,7 +208,7 @@ func (p *Planner) HasRoom(queue string, now time.Time) {
 	for lane, f := range p.flows {
 		if lane.Queue == queue {
 			f.forgetAsked(now)
-			f.wake(p.wakes)
+			f.wake(p.wakes, p.rooms(now))
 		}
 	}
 }
@@ -210,7 +217,7 @@ func (p *Planner) HasRoom(queue string, now time.Time) {
 func (p *Planner) WorkersChanged(now time.Time) {
 	for _, f := range p.flows {
 		f.forgetAsked(now)
-		f.wake(p.wakes)
+		f.wake(p.wakes, p.rooms(now))
 	}
 	p.wakeApart()
 }

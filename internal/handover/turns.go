@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,12 +31,13 @@ type turns struct {
 	count int            // how often keys have begun to wait
 }
 
-// turn is a fair key whose tasks take turns with others.
+// turn is a fair key whose tasks take turns with others. Those with other limits have a turn of their own.
 type turn struct {
 	Fair
-	line []waiting // the partitions in which tasks wait, by how long they have
-	at   float64   // the virtual time
-	run  int       // how many of its tasks come one after the other, if it has them; 0 as 1
+	limits []string  // those of Fair
+	line   []waiting // the partitions in which tasks wait, by how long they have
+	at     float64   // the virtual time
+	run    int       // how many of its tasks come one after the other, if it has them; 0 as 1
 	// since says in which order keys of one virtual time have begun to wait: else a key would wait for ever while new ones
 	// come, whose names are less.
 	since int
@@ -45,6 +47,7 @@ type turn struct {
 type waiting struct {
 	partition int
 	oldest    time.Time
+	number    int // of tasks with limits, as far as known
 }
 
 // before compares two keys that wait. The lesser virtual time comes first; if both are equal, the key that began to
@@ -66,6 +69,9 @@ func (s *turns) wait(fair Fair, p int, oldest time.Time) {
 	t := s.of(fair)
 	if t == nil {
 		t = &turn{Fair: fair}
+		if fair.Limits != "" {
+			t.limits = strings.Split(fair.Limits, ",")
+		}
 		if s.keyed == nil {
 			s.keyed, s.in = make(map[Fair]*turn), make(map[int]int)
 		}
@@ -201,12 +207,23 @@ type entrant struct {
 	first []waiting // the partitions whose tasks come next
 }
 
-// partition is where the next task of the key comes from: a partition if that is among the first ones.
-func (e *entrant) partition(preferred int) int {
-	if contains(e.first, preferred) {
-		return preferred
+// partition is where the next task of the key comes from: a partition if that is among the first ones. If the key has
+// limits, it is a partition that has room in them, of which this takes a part. ok is false if there is none.
+func (e *entrant) partition(preferred int, r *rooms) (p int, ok bool) {
+	switch {
+	case e.limits != nil && contains(e.line, preferred) && r.take(preferred, e.limits):
+		return preferred, true
+	case e.limits != nil:
+		for _, w := range e.line {
+			if r.take(w.partition, e.limits) {
+				return w.partition, true
+			}
+		}
+		return 0, false
+	case contains(e.first, preferred):
+		return preferred, true
 	}
-	return e.first[0].partition
+	return e.first[0].partition, true
 }
 
 // entrants is a heap of those whose turn it is.
@@ -223,32 +240,40 @@ func (h *entrants) Pop() any {
 }
 
 // plan calls visit for each of the next n tasks, with its key and partition, until that returns false. Keys take their
-// tasks from the same partition for a while, if it is among those whose tasks have waited longest.
-func (s *turns) plan(n int, visit func(t *turn, partition int) bool) {
+// tasks from the same partition for a while, if it is among those whose tasks have waited longest. It passes over those
+// that have no room in their limits.
+func (s *turns) plan(n int, r *rooms, visit func(t *turn, partition int) bool) {
 	n = min(n, plannedLimit)
 	partitions := s.partitions()
-	all := make([]entrant, min(n, len(s.order)))
 	var active entrants
-	entered := 0 // those of all that are in active
+	entered := 0 // those of order that are in active, or were passed over
 	for i := 0; i < n; {
-		if entered < len(all) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
-			t := s.order[entered]
-			all[entered] = entrant{turn: *t, first: t.first()}
-			heap.Push(&active, &all[entered])
+		for entered < len(s.order) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
+			if t := s.order[entered]; t.limits == nil || r.has(t) {
+				heap.Push(&active, &entrant{turn: *t, first: t.first()})
+			}
 			entered++
 		}
 		if len(active) == 0 {
 			return
 		}
-		next := active[0]
+		next, has := active[0], true
 		for range min(max(next.run, 1), n-i) {
-			if !visit(&next.turn, next.partition(partitions[i/turnChunk%len(partitions)])) {
+			var p int
+			if p, has = next.partition(partitions[i/turnChunk%len(partitions)], r); !has {
+				break
+			}
+			if !visit(&next.turn, p) {
 				return
 			}
 			next.at += next.step()
 			i++
 		}
-		heap.Fix(&active, 0)
+		if has {
+			heap.Fix(&active, 0)
+		} else {
+			heap.Pop(&active)
+		}
 	}
 }
 
@@ -257,12 +282,30 @@ func (t *turn) step() float64 { return 1 / float64(max(t.Weight, 1)) }
 
 // wait puts a partition into the line. If nobody knows since when its tasks wait, it comes first.
 func (t *turn) wait(p int, oldest time.Time) {
+	number := t.number(p)
 	t.leave(p)
 	at := slices.IndexFunc(t.line, func(w waiting) bool { return w.oldest.After(oldest) })
 	if at < 0 {
 		at = len(t.line)
 	}
-	t.line = slices.Insert(t.line, at, waiting{p, oldest})
+	t.line = slices.Insert(t.line, at, waiting{p, oldest, number})
+}
+
+// number returns how many tasks of the key wait in a partition; 0 if that is not known.
+func (t *turn) number(p int) int {
+	if i := slices.IndexFunc(t.line, func(w waiting) bool { return w.partition == p }); i >= 0 {
+		return t.line[i].number
+	}
+	return 0
+}
+
+// setNumber notes how many tasks of the key wait in a partition.
+func (t *turn) setNumber(p, number int) {
+	for i := range t.line {
+		if t.line[i].partition == p {
+			t.line[i].number = number
+		}
+	}
 }
 
 func (t *turn) leave(p int) {

@@ -117,7 +117,7 @@ func TestTurns_FollowTheWeights(t *testing.T) {
 		y := newFairYard(seed)
 		keys := []Fair{{}}
 		for i := range 1 + y.r.IntN(6) {
-			keys = append(keys, Fair{fmt.Sprint("k", i), 1 + y.r.IntN(5)})
+			keys = append(keys, Fair{fmt.Sprint("k", i), 1 + y.r.IntN(5), ""})
 		}
 		type pair [2]Fair
 		since := make(map[pair][2]int) // what both had got when they began to wait together
@@ -169,7 +169,7 @@ func weightless(f Fair) float64 { return (&turn{Fair: f}).step() }
 func TestTurns_NobodySavesThem(t *testing.T) {
 	t.Parallel()
 	y := newFairYard(1)
-	a, b := Fair{"a", 1}, Fair{"b", 1}
+	a, b := Fair{"a", 1, ""}, Fair{"b", 1, ""}
 	y.add(a, 1000)
 	y.add(Fair{}, 1000)
 	y.serve(400)
@@ -189,7 +189,7 @@ func TestTurns_TakeSeveralOfAKeyThatHasThem(t *testing.T) {
 	t.Parallel()
 	y := newFairYard(1)
 	for i := range 10 {
-		y.add(Fair{fmt.Sprint("k", i), 1}, 1000)
+		y.add(Fair{fmt.Sprint("k", i), 1, ""}, 1000)
 	}
 	lanes := func() (n int) {
 		y.flow(plain).free, y.flow(plain).asked = 16, start
@@ -217,7 +217,7 @@ func TestTurns_TakeSeveralOfAKeyThatHasThem(t *testing.T) {
 
 // partitionOfNext is the partition from which the next tasks come.
 func (y *fairYard) partitionOfNext() (next int) {
-	y.flow(plain).plan(1, func(_ *turn, partition int) bool {
+	y.flow(plain).plan(1, nil, func(_ *turn, partition int) bool {
 		next = partition
 		return true
 	})
@@ -229,7 +229,7 @@ func (y *fairYard) partitionOfNext() (next int) {
 func TestTurns_AreNotForgottenByLeaving(t *testing.T) {
 	t.Parallel()
 	var s turns
-	a, b := Fair{"a", 1}, Fair{"b", 1}
+	a, b := Fair{"a", 1, ""}, Fair{"b", 1, ""}
 	s.wait(a, 0, start)
 	s.wait(b, 0, start)
 	s.charge(a, 10)
@@ -255,10 +255,10 @@ func TestTurns_AreNotForgottenByLeaving(t *testing.T) {
 func TestTurns_StarveNoKeyWhileNewOnesCome(t *testing.T) {
 	t.Parallel()
 	y := newFairYard(1)
-	z := Fair{"z", 1}
+	z := Fair{"z", 1, ""}
 	y.add(z, 10)
 	for i := range 100 {
-		y.add(Fair{fmt.Sprintf("a%05d", i), 1}, 3)
+		y.add(Fair{fmt.Sprintf("a%05d", i), 1, ""}, 3)
 		y.serve(1)
 	}
 	if got := y.took[z]; got == 0 {
@@ -270,7 +270,7 @@ func TestTurns_StarveNoKeyWhileNewOnesCome(t *testing.T) {
 func TestClaimed_BearsALaneOfADamagedName(t *testing.T) {
 	t.Parallel()
 	p := waitingIn(50)
-	odd := Lane{Queue: "default", Fair: Fair{"", 1}}
+	odd := Lane{Queue: "default", Fair: Fair{"", 1, ""}}
 	g, _ := p.Grant(1, true, start)
 	p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{odd: start, plain: start}}}, start)
 	if g, ok := p.Grant(1, true, start); !ok || g.Lanes[plain].Number == 0 && g.Lanes[odd].Number == 0 {
@@ -286,7 +286,7 @@ func TestTurns_ForgetKeysThatAreNotAhead(t *testing.T) {
 	var s turns
 	s.wait(Fair{}, 0, start)
 	for i := range 10_000 {
-		fair := Fair{fmt.Sprint("k", i), 1}
+		fair := Fair{fmt.Sprint("k", i), 1, ""}
 		s.wait(fair, 0, start)
 		s.charge(fair, 1)
 		s.charge(Fair{}, 2)
@@ -307,12 +307,12 @@ func TestTurns_PlanIsTheSameInAnyOrder(t *testing.T) {
 			backlog := make(Backlog) // whose order differs each time
 			for i := range 10 {
 				at := start.Add(time.Duration(i*p) * time.Millisecond)
-				backlog[Lane{Queue: "default", Fair: Fair{fmt.Sprint("k", i), 1 + i}}] = at
+				backlog[Lane{Queue: "default", Fair: Fair{fmt.Sprint("k", i), 1 + i, ""}}] = at
 			}
 			y.addBacklog(p, backlog)
 		}
 		var got []string
-		y.flow(plain).plan(100, func(t *turn, partition int) bool {
+		y.flow(plain).plan(100, nil, func(t *turn, partition int) bool {
 			got = append(got, fmt.Sprint(t.Key, " in ", partition))
 			return true
 		})
@@ -328,7 +328,7 @@ func TestTurns_PlanIsTheSameInAnyOrder(t *testing.T) {
 // planned counts what is planned of each key.
 func planned(s *turns, n int) map[Fair]int {
 	got := make(map[Fair]int)
-	s.plan(n, func(t *turn, _ int) bool {
+	s.plan(n, nil, func(t *turn, _ int) bool {
 		got[t.Fair]++
 		return true
 	})
@@ -343,7 +343,7 @@ func BenchmarkTurns(b *testing.B) {
 			p.SetFleet(Fleet{Workers: []Node{aWorker("a", 1000, 0, "default")}, Leaders: 1})
 			backlog := make(Backlog)
 			for i := range keys {
-				backlog[Lane{Queue: "default", Fair: Fair{fmt.Sprint("k", i), 1}}] = start
+				backlog[Lane{Queue: "default", Fair: Fair{fmt.Sprint("k", i), 1, ""}}] = start
 			}
 			for i := range benchedPartitions {
 				p.addBacklog(i, backlog)

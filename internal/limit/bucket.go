@@ -12,7 +12,7 @@ type Bucket struct {
 // Take takes up to n tokens. It returns how many it took, and when there is a further one; zero if there is one now.
 func (b *Bucket) Take(r Rule, now time.Time, n int) (took int, next time.Time) {
 	each := r.Per / time.Duration(r.Rate)
-	size := time.Duration(r.burst()) * each
+	size := time.Duration(r.Tokens()) * each
 	full := b.Full
 	if full.Before(now) {
 		full = now
@@ -26,8 +26,8 @@ func (b *Bucket) Take(r Rule, now time.Time, n int) (took int, next time.Time) {
 	return took, b.Full.Add(each - size)
 }
 
-// burst is how many tokens a full bucket has.
-func (r Rule) burst() int {
+// Tokens is how many tokens a full bucket has.
+func (r Rule) Tokens() int {
 	if r.Burst > 0 {
 		return r.Burst
 	}

@@ -41,8 +41,14 @@ func (r Rules) add(names []Name, n Name) []Name {
 // For returns the rule of a key, type, queue or namespace, or of all tasks: that of its own name, or of the longest
 // name with a "*" that matches.
 func (r Rules) For(n Name) (Rule, bool) {
-	if rule, exact := r[n]; exact {
-		return rule, true
+	of, is := r.Which(n)
+	return r[of], is
+}
+
+// Which returns the name of the rule that For returns.
+func (r Rules) Which(n Name) (Name, bool) {
+	if _, exact := r[n]; exact {
+		return n, true
 	}
 	best, found := Name{}, false
 	for name := range r {
@@ -51,5 +57,5 @@ func (r Rules) For(n Name) (Rule, bool) {
 			best, found = name, true
 		}
 	}
-	return r[best], found
+	return best, found
 }

@@ -21,7 +21,17 @@ func (t *term) dispatch(ctx context.Context) error {
 	var last partition.Claimed
 	var got time.Time // when Redis answered the last claim
 	due := true       // whether there may be due tasks on the wheel
+	select {
+	case <-ctx.Done():
+	case <-t.s.limitsRead: // or it would claim beyond them
+	}
 	for ctx.Err() == nil {
+		if err := t.settle(ctx); errors.Is(err, partition.ErrFenced) {
+			return err
+		} else if err != nil {
+			t.failed(ctx, "cannot count who holds slots of limits", err)
+			continue
+		}
 		grant, ok := t.s.plan.grant(ctx, t.partition, due)
 		if !ok {
 			due = t.sleepUntilDue(ctx, last, got)

@@ -30,17 +30,18 @@ type pace struct {
 	pack        time.Duration // between two looks for tasks that need a row in the index of lists
 	lossy       time.Duration // between two such looks while Redis may have lost writes
 	peek        time.Duration // between two looks for missed wake-ups
+	limits      time.Duration // between two looks at what limits allow, of which leaders are told
 }
 
 var defaultPace = pace{
 	maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 2 * time.Second, tend: 5 * time.Second, ask: time.Second,
-	names: time.Minute, pack: 5 * time.Minute, lossy: 10 * time.Second, peek: 3 * time.Second,
+	names: time.Minute, pack: 5 * time.Minute, lossy: 10 * time.Second, peek: 3 * time.Second, limits: 10 * time.Second,
 }
 
 // unhurriedPace is that of Options.Unhurried.
 var unhurriedPace = pace{
 	maintenance: 24 * time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: 24 * time.Hour, ask: defaultPace.ask,
-	names: 24 * time.Hour, pack: 24 * time.Hour, lossy: 24 * time.Hour, peek: 24 * time.Hour,
+	names: 24 * time.Hour, pack: 24 * time.Hour, lossy: 24 * time.Hour, peek: 24 * time.Hour, limits: 24 * time.Hour,
 }
 
 // maintain deletes finished tasks whose retention is over, until ctx ends or the lease is over: at once, and at intervals.

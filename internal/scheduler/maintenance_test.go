@@ -24,7 +24,7 @@ func eager(n *node) {
 	n.pace = pace{
 		maintenance: 50 * time.Millisecond, tend: 50 * time.Millisecond,
 		lookFirst: 100 * time.Millisecond, lookAgain: 100 * time.Millisecond,
-		ask: never, names: never, pack: never, lossy: never, peek: never,
+		ask: never, names: never, pack: never, lossy: never, peek: never, limits: never,
 	}
 }
 

@@ -95,6 +95,9 @@ type Scheduler struct {
 	evictWakes  []chan struct{} // by partition: Redis is almost full
 	rowWakes    []chan struct{} // by partition: pack rows of the index of lists
 	staleRows   []chan []int    // by partition: segments of that index with many rows that are out of date
+	limitWakes  chan struct{}   // the limits have changed
+	limitsRead  chan struct{}   // closed when the planner knows the limits
+	limitsKnown sync.Once
 	lookWakes   []chan struct{} // by partition: look after runs and deliveries
 	asked       chan struct{}   // somebody reads the status of the installation
 	bulk        chan struct{}   // there is a new bulk action
@@ -121,7 +124,7 @@ func New(o Options) *Scheduler {
 		o: o, pace: defaultPace, cache: defaultCache,
 		freed: make(chan struct{}, 1), asked: make(chan struct{}, 1), bulk: make(chan struct{}, 1),
 		look: make(chan task.Ref, 1000), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
-		losses:  newLosses(),
+		losses: newLosses(), limitWakes: make(chan struct{}, 1), limitsRead: make(chan struct{}),
 		packing: make(chan struct{}, 1),
 	}
 	if o.Unhurried {
@@ -134,7 +137,7 @@ func New(o Options) *Scheduler {
 		Connected: s.connected, Freed: func() { signal(s.freed) },
 		Wheel: s.wake, Schedules: s.wakeTick, Outbox: s.wakeFollow, Room: s.hasRoom,
 		Rows: func(p int) { signal(s.rowWakes[p]) }, Stale: s.toldStale, Bulk: func() { signal(s.bulk) }, Status: func() { signal(s.asked) },
-		Look: s.toldLook,
+		Look: s.toldLook, Slots: s.slotsFreed, Settle: s.limitWoken, Limits: func() { signal(s.limitWakes) },
 	})
 	for p := range o.Store.Partitions.Count() {
 		s.leases = append(s.leases, lease.New(lease.Options{
@@ -160,6 +163,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	g.Go(func() error { return s.watchMembers(ctx) })
 	g.Go(func() error { return s.peek(ctx) })
 	g.Go(func() error { return s.tellLosses(ctx) })
+	g.Go(func() error { return s.watchLimits(ctx) })
 	if !s.o.Unhurried {
 		g.Go(func() error { return s.contact.run(ctx) })
 	}
@@ -221,6 +225,7 @@ func (s *Scheduler) watchMembers(ctx context.Context) error {
 func (s *Scheduler) connected() {
 	s.heard.Do(func() { close(s.ready) })
 	signal(s.freed)
+	signal(s.limitWakes)
 	s.plan.workersChanged()
 }
 

@@ -130,7 +130,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
 	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never,
-		names: never, pack: never, lossy: never, peek: never}
+		names: never, pack: never, lossy: never, peek: never, limits: never}
 	n.contact = unbroken()
 	for _, c := range change {
 		c(n)

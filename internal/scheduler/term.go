@@ -25,6 +25,8 @@ type term struct {
 	done        chan struct{}
 	damage      telemetry.Seldom // what was told of damage, by the message
 	runs        runs
+	// mayHaveLost says that Redis might have lost writes when the term settled limits last.
+	mayHaveLost bool
 }
 
 // begin starts to lead a partition. ended is signalled when the term ends.

@@ -174,7 +174,7 @@ func (v *voyage) start() *traveller {
 	n.contact = unbroken()
 	n.pace = pace{
 		maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour,
-		ask: time.Minute, names: time.Hour, pack: time.Hour, lossy: time.Hour, peek: time.Hour,
+		ask: time.Minute, names: time.Hour, pack: time.Hour, lossy: time.Hour, peek: time.Hour, limits: time.Hour,
 	}
 	n.plan = newPlan(n.Scheduler) // of that pace
 	if v.cache != (cacheSize{}) {

@@ -19,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/store/minutes"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/store/workflows"
@@ -35,6 +36,7 @@ type Store struct {
 	Minutes    *minutes.Minutes
 	Listing    *listing.Listing
 	Bulks      *bulks.Bulks
+	Rules      *rules.Rules
 	Partitions *partition.Partitions
 }
 
@@ -70,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	for _, c := range o.Counters {
 		s.Tasks.CountWith(c)
 	}
-	s.Listing, s.Bulks = listing.New(l, s.Tasks), bulks.New(l)
+	s.Listing, s.Bulks, s.Rules = listing.New(l, s.Tasks), bulks.New(l), rules.New(l)
 	s.Partitions = partition.New(partition.Options{
 		Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types,
 	})

@@ -60,6 +60,7 @@ type Task struct {
 	StartedAt       time.Time       // when a worker began the newest attempt
 	FinishedAt      time.Time       // set in final states only
 	CancelRequested time.Time       // set while a running task is asked to stop
+	Limits          []string        // of which a queued or running task holds a slot, or under which a scheduled one has waited
 	Node            string          // the node that runs or ran the newest attempt
 	Run             string          // the run token of the newest attempt; a report must carry it
 	Progress        int             // 0 to 100 percent

@@ -25,6 +25,7 @@ const (
 	RedisFull        Code = "redis_full"
 	QueueFull        Code = "queue_full"
 	SameKey          Code = "same_key"
+	Limited          Code = "limited"
 )
 
 // Meaning is a code and what it says.
@@ -50,6 +51,7 @@ var Codes = []Meaning{
 	{QueueUnserved, "No living node takes tasks from the queue."},
 	{TypeUnserved, "Living nodes serve the queue, and none of them runs the type."},
 	{QueuePaused, "Somebody has paused the queue."},
+	{Limited, "A limit has no slot, lets no task start yet, or is paused."},
 	{SlotsTaken, "All slots of the nodes that can run it are taken."},
 	{QueueFull, "As many tasks wait in the queue as its capacity allows."},
 	{Delivery, "Nothing holds it up: a leader hands it over, or a worker takes it."},

@@ -43,6 +43,7 @@ type Path struct {
 	PauseNote string    // why it is paused; "" if nobody said
 	Capacity  int       // how many tasks may wait; 0 for any number
 	Ahead     *int      // tasks that go first; nil if that is not known
+	Limits    []Limit   // under which it waits
 	Keys      int       // other fair keys that have waiting tasks in the queue
 }
 

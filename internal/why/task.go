@@ -26,9 +26,9 @@ func OfTask(f TaskFacts) []Reason {
 	case t.DueAt.After(f.Now):
 		return f.early()
 	}
-	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.crowded())
+	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.limited(), f.crowded())
 	for i := range reasons {
-		if code := reasons[i].Code; code == SlotsTaken || code == Delivery {
+		if code := reasons[i].Code; code == SlotsTaken || code == Delivery || code == Limited {
 			reasons[i].Detail += f.turn()
 		}
 	}

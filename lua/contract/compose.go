@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// Library is all scripts and includes, parsed.
+// Library is all scripts and includes, parsed, and the constants that they name.
 type Library struct {
-	Scripts  map[string]Contract
-	Includes map[string]Contract
+	Scripts   map[string]Contract
+	Includes  map[string]Contract
+	Constants map[string]any
 }
 
 // Load parses the scripts in the root of files and the includes in its folder include. Errors name the file and the line.
@@ -25,7 +26,7 @@ func Load(files fs.FS) (Library, error) {
 	if err != nil {
 		return Library{}, err
 	}
-	return Library{Scripts: scripts, Includes: includes}, nil
+	return Library{Scripts: scripts, Includes: includes, Constants: Constants}, nil
 }
 
 func parseAll(files fs.FS, pattern string) (map[string]Contract, error) {
@@ -51,8 +52,8 @@ func parseAll(files fs.FS, pattern string) (map[string]Contract, error) {
 func (l Library) Names() []string { return slices.Sorted(maps.Keys(l.Scripts)) }
 
 // Compose returns the source of a script as Redis runs it: keys and arguments as local variables, a write that needs no memory if it
-// must work while Redis is full, the constants, keys and kinds of keys that the code uses, the includes, each after those it includes itself,
-// and the body. Errors: the header names an
+// must work while Redis is full, the keys and kinds of keys that the code uses, the includes, each after those it includes itself,
+// and the body; constants are replaced by their values. Errors: the header names an
 // include or a type that does not exist, an include lacks what it needs, or includes include each other.
 func (l Library) Compose(c Contract) (string, error) {
 	includes, err := l.resolve(c)
@@ -73,7 +74,7 @@ func (l Library) Compose(c Contract) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
-	return bound + freeFirstWrite(c, code.String()) + beginnings + constantsIn(code.String()) + luaOf(kinds) + code.String(), nil
+	return bound + freeFirstWrite(c, code.String()) + beginnings + luaOf(kinds) + withConstants(code.String(), l.Constants), nil
 }
 
 // NeedMemory are the commands of the scripts that Redis refuses while it is full.
@@ -246,8 +247,7 @@ func (f Field) Elements() []Field {
 }
 
 var (
-	upperWord = regexp.MustCompile(`\b[A-Z][A-Z_]*[A-Z]\b`)
-	quoted    = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
+	quotedOrUpper = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"|\b[A-Z][A-Z_]*[A-Z]\b`)
 )
 
 // keySuffix ends the names of keys, and of the functions that make keys, in Lua.
@@ -308,31 +308,27 @@ func beginningsFor(c Contract, kinds []Kind) (string, error) {
 	return b.String(), nil
 }
 
-// constantsIn returns the Lua code that binds the constants that code names. A node composes scripts while it starts, and
-// regular expressions are slow: they see only the lines that may name a constant.
-func constantsIn(code string) string {
-	may := slices.Sorted(maps.Keys(Constants))
+// withConstants returns code with the values of the constants that it names. Lua allows a script 200 local variables, so
+// constants are none. A node composes scripts while it starts, and regular expressions are slow: they see only the lines
+// that may name a constant.
+func withConstants(code string, constants map[string]any) string {
+	may := slices.Sorted(maps.Keys(constants))
 	may = slices.DeleteFunc(may, func(constant string) bool { return !strings.Contains(code, constant) })
-	named := map[string]bool{}
-	for line := range strings.Lines(code) {
-		if !slices.ContainsFunc(may, func(constant string) bool { return strings.Contains(line, constant) }) {
-			continue
-		}
-		for _, word := range upperWord.FindAllString(quoted.ReplaceAllString(WithoutComments(line), "''"), -1) {
-			named[word] = true
-		}
-	}
 	var b strings.Builder
-	for _, constant := range may {
-		if !named[constant] {
-			continue
+	for line := range strings.Lines(code) {
+		if slices.ContainsFunc(may, func(constant string) bool { return strings.Contains(line, constant) }) {
+			line = quotedOrUpper.ReplaceAllStringFunc(line, func(word string) string {
+				switch value := constants[word].(type) {
+				case nil:
+					return word
+				case string:
+					return "'" + value + "'"
+				default:
+					return fmt.Sprint(value)
+				}
+			})
 		}
-		switch value := Constants[constant].(type) {
-		case string:
-			fmt.Fprintf(&b, "local %s = '%s'\n", constant, value)
-		default:
-			fmt.Fprintf(&b, "local %s = %d\n", constant, value)
-		}
+		b.WriteString(line)
 	}
 	return b.String()
 }

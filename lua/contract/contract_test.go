@@ -107,13 +107,12 @@ local function entries()
   end
 end
 local partition = string.match(KEYS[1], '^[^{]*{%d+}:')
-local LOG_LIMIT = 1000
 local function log_key(ref)
   return partition .. 'log:' .. ref
 end
 local function one() return 1 end
 local function two() return one() + 1 end
-for k, n in entries() do redis.call('SET', log_key(k), LOG_LIMIT) end
+for k, n in entries() do redis.call('SET', log_key(k), 1000) end
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -31,22 +31,23 @@ local function place_apart(place, member)
   return place.pool
 end
 
--- wait_apart lets a due task wait under a name, or without one. ahead is how many ms it counts as due earlier.
-local function wait_apart(name, ahead, member, due, record)
+-- wait_apart lets a due task wait under a name, or without one.
+local function wait_apart(name, place, member, due, record)
   if is_broken(name) then
     return stay_on_wheel(member)
   end
+  note_limits(member, place.limits)
   if not apart[name] then
     apart[name] = true
     add_later(backlog_key, name)
   end
-  put_later(ready_key(name), rank_of(due, ahead), member)
+  put_later(ready_key(name), rank_of(due, place.ahead), member)
   note_later(member, due, record)
 end
 
 -- leave_apart lets a due task wait that nobody can run.
 local function leave_apart(place, member, due, record)
-  wait_apart(place_apart(place, member), place.ahead, member, due, record)
+  wait_apart(place_apart(place, member), place, member, due, record)
 end
 
 -- add_apart adds the names under which this claim has let tasks wait to a list, as far as it may have more.

@@ -1,13 +1,13 @@
 -- choice: chooses due tasks of queues and lanes, by their names.
 -- needs: arg limit, arg quota
--- includes: changes, turn, closed, waiting, lanes, leaving, apart
+-- includes: changes, turn, closed, waiting, lanes, leaving, apart, slots
 
-local members, dues, records = {}, {}, {} -- of the chosen tasks
+local members, dues, records, holds = {}, {}, {}, {} -- of the chosen tasks; holds: the limits of which each takes a slot
 
 -- choose takes a task, which counts for the quota of a name.
-local function choose(name, member, due, record)
+local function choose(name, member, due, record, limits)
   local i = #members + 1
-  members[i], dues[i], records[i] = member, due, record
+  members[i], dues[i], records[i], holds[i] = member, due, record, limits or false
   left[name] = left[name] - 1
 end
 
@@ -25,8 +25,8 @@ end
 local function choose_or_leave(place, member, due, record, most)
   local name = left[place.name] and place.name or place.pool
   left[name] = left[name] or is_closed(name) and 0 or quota
-  if left[name] > 0 and may_overtake(place, due) and #members < most then
-    return choose(name, member, due, record)
+  if left[name] > 0 and may_overtake(place, due) and #members < most and take_slots(place.limits) then
+    return choose(name, member, due, record, place.limits)
   end
   leave(place, member, due, record)
 end
@@ -34,36 +34,17 @@ end
 -- go_on has a task go on that waited under a name. One for whose lane there is no name is chosen with its pool.
 local function go_on(name, place, member, rank, record)
   local due = due_of_rank(rank)
-  if not place or place.name == name or not place.apart and name_of(place) == name then
+  if not place then
     return choose(name, member, due, record)
-  end
-  if place.apart then
+  elseif (place.name == name or not place.apart and name_of(place) == name) and take_slots(place.limits) then
+    return choose(name, member, due, record, place.limits)
+  elseif place.name == name then
+    leave(place, member, due, record)
+  elseif place.apart then
     leave_apart(place, member, due, record)
   else
     choose_or_leave(place, member, due, record, limit)
   end
-end
-
--- read_ready reads up to n tasks that wait under a name, n > 0: the first one, and those whose rank is at most upto;
--- but none after the earliest one on the wheel. It adds them to ready, and the name to emptied if that was all.
-local function read_ready(name, n, upto, earliest, ready, emptied)
-  local first = redis.call('ZRANGE', ready_key(name), 0, n, 'WITHSCORES')
-  local stop = 1
-  while stop < math.min(#first, 2 * n) do
-    local rank = tonumber(first[stop + 1])
-    if rank > earliest or stop > 1 and rank > upto then
-      break
-    end
-    ready[#ready + 1] = { name = name, member = first[stop], rank = first[stop + 1] }
-    remove_later(ready_key(name), first[stop])
-    stop = stop + 2
-  end
-  oldest[name] = tonumber(first[stop + 1])
-  if not oldest[name] then
-    emptied[#emptied + 1] = name
-    waits[name] = nil
-  end
-  return true
 end
 
 -- choose_ready takes the tasks that read_ready has read. Those that belong elsewhere go there.
@@ -76,7 +57,7 @@ local function choose_ready(ready, emptied)
     redis.call('SREM', backlog_key, unpack(emptied))
   end
   local found = #names > 0 and redis.call('HMGET', defs_key, unpack(names)) or {}
-  local places = places_of(found, #names)
+  local places = places_of(names, found)
   for i, waiting in ipairs(ready) do
     go_on(waiting.name, places[i], waiting.member, waiting.rank, found[i])
   end

@@ -11,13 +11,14 @@ local function has_follow_up(head)
 end
 
 -- claimed_state returns the state of a scheduled task, nil if it was never claimed, as it is when it is queued, and the
--- number of the attempt. head is the first line of its definition. Times are text.
-local function claimed_state(text, due, at, head)
-  local mark = has_follow_up(head) and '>' or ''
+-- number of the attempt. head is the first line of its definition, and limits are those of which it holds a slot, nil
+-- for none. Times are text.
+local function claimed_state(text, due, at, head, limits)
+  local mark = (has_follow_up(head) and '>' or '') .. (limits and '+' .. limits or '')
   if not text then
     return 'queued 1 0' .. mark .. ' 0 ' .. due .. ' ' .. at, 1
   end
-  local attempt, max, first = string.match(text, '^scheduled (%d+) (%d+)>? (%d+)')
+  local attempt, max, first = string.match(text, '^scheduled (%d+) (%d+)%S* (%d+)')
   attempt = string.format('%.0f', (attempt or string.match(text, '^scheduled (%d+)') or 0) + 1)
   local kept = (max or '0') .. mark .. ' ' .. (first or '0')
   return 'queued ' .. attempt .. ' ' .. kept .. ' ' .. due .. ' ' .. at, tonumber(attempt)

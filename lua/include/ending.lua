@@ -1,13 +1,8 @@
 -- ending: ends attempts.
 -- needs: arg events, arg wake
--- includes: clock, number, state, changes, wheel, noted, events, attempts, ended, asker, outbox, list_ended
+-- includes: clock, number, state, changes, wheel, noted, events, error_event, attempts, ended, holders, asker, outbox, list_ended
 
 local ended_at = int(now)
-
--- error_of returns the JSON member of an event for an error; '' for none.
-local function error_of(reason)
-  return reason ~= '' and ',"error":' .. cjson.encode(reason) or ''
-end
 
 -- keep_ended records that a task has ended in that state: where it is listed, and until when. Returns true if it paused the
 -- schedule that created the task, because too many of its tasks in a row failed. text is a state of the task that says when the attempt began.
@@ -46,12 +41,13 @@ local function end_task(member, record, text, text_after, state, attempt, run, r
   end
   remove_later(running_key, member)
   remove_later(held_key, member)
+  free_slots(member, limits_in(text))
   set_later(states_key, member, text_after)
   return keep_ended(member, record, state, attempt, run, reason, retention, text)
 end
 
--- end_attempt ends the newest attempt of a queued or running task whose state has those fields. to is the task's state from now on:
--- scheduled for delay ms later, or a final one, in which the task is kept for retention ms. Returns what keep_ended returns.
+-- end_attempt ends the newest attempt of a queued or running task whose state has those fields. to is its state from now on: scheduled
+-- for delay ms later, or a final one, in which it is kept for retention ms. Returns what keep_ended returns.
 local function end_attempt(member, record, fields, to, outcome, reason, delay, retention)
   if fields.state == 'queued' then
     remove_later(queued_key, member)
@@ -59,6 +55,7 @@ local function end_attempt(member, record, fields, to, outcome, reason, delay, r
     remove_later(running_key, member)
     remove_later(held_key, member)
   end
+  free_slots(member, limits_of_fields(fields))
   fields.state, fields.started, fields.finished, fields.outcome = to, fields.started or ended_at, ended_at, outcome
   if to ~= 'scheduled' then
     forget_checkpoint(member, to)

@@ -41,7 +41,7 @@ local function listings_for(member, record, fields, listed)
     local due = tonumber(first_due(record, fields))
     local least, most = due_range(member, fields, due)
     local wanted = { score = due, least = least, most = most }
-    for _, set in ipairs(waiting_sets(record)) do
+    for _, set in ipairs(waiting_sets(member, record)) do
       if listed[set] then
         return { [set] = wanted }
       end

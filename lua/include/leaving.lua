@@ -2,26 +2,30 @@
 -- includes: changes, turn, waiting, names, ready, noted
 
 local oldest = {} -- by name: the rank of the first task that waits, if that was read
+local more = {} -- by name: by how many more tasks wait after this claim; less than 0 for fewer
 
 -- rank_of_first returns the rank of the first task that waits under a name.
 local function rank_of_first(name)
   return tonumber(redis.call('ZRANGE', ready_key(name), 0, 0, 'WITHSCORES')[2]) or math.huge
 end
 
--- name_of returns the name under which a task waits from now on: without its fair key if there are too many lanes.
+-- name_of returns the name under which a task waits from now on. If there are too many lanes, it is without its fair
+-- key, and nil for a task with limits.
 local function name_of(place)
-  if place.name == place.pool or waits[place.name] then
+  if place.name == place.pool or waits[place.name] or count_names() < LANES_LIMIT then
     return place.name
   end
-  return count_names() < LANES_LIMIT and place.name or place.pool
+  return not place.limits and place.pool or nil
 end
 
 -- leave lets a due task wait in a set of ready tasks.
 local function leave(place, member, due, record)
   local name, rank = name_of(place), rank_of(due, place.ahead)
-  if is_broken(name) then
-    return stay_on_wheel(member)
+  if not name or is_broken(name) then
+    return stay_on_wheel(member, not name and LIMITED_PAUSE or nil)
   end
+  note_limits(member, place.limits)
+  more[name] = (more[name] or 0) + 1
   if not waits[name] then
     waits[name], oldest[name] = true, tonumber(rank)
     given_lanes = given_lanes + (name == place.pool and 0 or 1)
@@ -33,4 +37,28 @@ local function leave(place, member, due, record)
   end
   put_later(ready_key(name), rank, member)
   note_later(member, due, record)
+end
+
+-- read_ready reads up to n tasks that wait under a name, n > 0: the first one, and those whose rank is at most upto;
+-- but none after the earliest one on the wheel. It adds them to ready, and the name to emptied if that was all.
+local function read_ready(name, n, upto, earliest, ready, emptied)
+  local first = redis.call('ZRANGE', ready_key(name), 0, n, 'WITHSCORES')
+  local stop = 1
+  more[name] = more[name] or 0
+  while stop < math.min(#first, 2 * n) do
+    local rank = tonumber(first[stop + 1])
+    if rank > earliest or stop > 1 and rank > upto then
+      break
+    end
+    ready[#ready + 1] = { name = name, member = first[stop], rank = first[stop + 1] }
+    remove_later(ready_key(name), first[stop])
+    more[name] = more[name] - 1
+    stop = stop + 2
+  end
+  oldest[name] = tonumber(first[stop + 1])
+  if not oldest[name] then
+    emptied[#emptied + 1] = name
+    waits[name] = nil
+  end
+  return true
 end

@@ -3,9 +3,9 @@
 -- includes: number, turn
 
 -- waiting_sets returns the sets in one of which a scheduled task waits.
-local function waiting_sets(record)
+local function waiting_sets(member, record)
   local sets = { wheel_key }
-  for _, name in ipairs(names_of_waiting(record)) do
+  for _, name in ipairs(names_of_waiting(member, record)) do
     sets[#sets + 1] = ready_key(name)
   end
   return sets
@@ -13,8 +13,8 @@ end
 
 -- is_known returns whether a task with that record was found in a set of ready tasks in which it may be. Whoever
 -- examines the task itself looks there.
-local function is_known(record)
-  for _, known in ipairs(name ~= '' and record and names_of_waiting(record) or {}) do
+local function is_known(member, record)
+  for _, known in ipairs(name ~= '' and record and names_of_waiting(member, record) or {}) do
     if known == name then
       return true
     end
@@ -27,7 +27,7 @@ end
 local function unknown(next_member)
   return function()
     for member, tick, broken, digest in next_member do
-      if name == '' or not is_known(redis.call('HGET', defs, member)) then
+      if name == '' or not is_known(member, redis.call('HGET', defs, member)) then
         return member, tick, broken, digest
       end
     end
@@ -53,7 +53,7 @@ end
 -- listings_of returns the scores of a member by the keys of the sets in which it is listed. record is nil if there is
 -- no such task.
 local function listings_of(member, record)
-  local sets = record and waiting_sets(record) or { wheel_key }
+  local sets = record and waiting_sets(member, record) or { wheel_key }
   for _, set in ipairs({ queued_key, running_key, held_key, expiry_key }) do
     sets[#sets + 1] = set
   end

@@ -13,7 +13,7 @@ local function due_of(member, record)
   if due then
     return due
   end
-  for _, name in ipairs(names_of_waiting(record)) do
+  for _, name in ipairs(names_of_waiting(member, record)) do
     local rank = try(score_of, ready_key(name), member)
     if rank then
       return due_of_rank(rank)
@@ -25,7 +25,7 @@ end
 -- claimed.
 local function may_be_ready(member, record)
   local broken = false
-  for _, name in ipairs(names_of_waiting(record)) do
+  for _, name in ipairs(names_of_waiting(member, record)) do
     local kind = redis.call('TYPE', ready_key(name)).ok
     broken = broken or kind ~= 'zset' and kind ~= 'none'
   end
@@ -55,7 +55,7 @@ local function unschedule(member, record)
   if redis.call('ZREM', wheel_key, member) == 1 then
     return
   end
-  for _, name in ipairs(names_of_waiting(record)) do
+  for _, name in ipairs(names_of_waiting(member, record)) do
     try(leave_ready, name, member)
   end
 end

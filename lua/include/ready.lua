@@ -1,5 +1,5 @@
 -- ready: the sets of ready tasks, by the names of queues and lanes.
--- includes: clock, number, changes
+-- includes: clock, number, state, changes
 
 local BROKEN_PAUSE = 5000 -- ms for which a due task stays on the wheel that can wait nowhere: a repair may be soon
 local kinds = {} -- by name: the type of its set before this script changes it
@@ -15,7 +15,19 @@ local function is_broken(name)
   return kind_of(name) ~= 'zset' and kind_of(name) ~= 'none'
 end
 
--- stay_on_wheel has the leader look at a due task again in some seconds.
-local function stay_on_wheel(member)
-  put_later(wheel_key, int(now + BROKEN_PAUSE), member)
+-- stay_on_wheel has the leader look at a due task again after a pause.
+local function stay_on_wheel(member, pause)
+  put_later(wheel_key, int(now + (pause or BROKEN_PAUSE)), member)
+end
+
+-- note_limits notes under which limits a task waits, so that it is found in its lane.
+local function note_limits(member, limits)
+  if not limits then
+    return
+  end
+  local text = redis.call('HGET', states_key, member) or 'scheduled 0 0'
+  if limits_in(text) ~= limits then
+    text = string.gsub(text, '^(%a+ %d+)$', '%1 0')
+    set_later(states_key, member, (string.gsub(text, '^(%a+ %d+ %d+>?)%S*', '%1+' .. string.gsub(limits, '%%', '%%%%'))))
+  end
 end

@@ -1,5 +1,5 @@
 -- reclaim: attempts that have begun, and of which Redis has lost that, as after a failover to a replica that was behind.
--- includes: number, refuse, state, claimed, place, definition
+-- includes: number, refuse, state, claimed, place, definition, hold_again
 
 -- unbegun_state returns the state of a task for which an attempt, claimed at queued (ms), has begun and Redis does not know that: as it is
 -- when the task is queued for that attempt. nil if another run may have begun it, or the task is a later one of the same name. A task
@@ -19,7 +19,9 @@ local function unbegun_state(member, text, attempt, queued)
   end
   local due = due_of(member, record) or int(queued)
   unschedule(member, record)
-  return (claimed_state(text, due, int(queued), head_of(record)))
+  local limits = limits_in(text or '') -- under which it has waited
+  hold_again(member, limits)
+  return (claimed_state(text, due, int(queued), head_of(record), limits))
 end
 
 -- not_current returns why a run is not the one that its task, whose state is that text, shows as running; if it is, nil and the fields of

@@ -1,6 +1,7 @@
 -- state: reads and writes the states of tasks: lines of the fields state, attempt, max_attempts, first_due, due, queued,
 -- started, run, progress, cancel, finished and outcome. What many tasks need at once works on the text; parse_state and
--- format_state are for the rest. A mark, ">", behind max_attempts says that the end of the task owes a follow-up.
+-- format_state are for the rest. A mark, ">", behind max_attempts says that the end of the task owes a follow-up. Behind
+-- that, "+" and limits say of which a live task holds a slot, or under which a scheduled one has waited.
 -- includes: nothing
 
 local state_fields = {
@@ -49,7 +50,7 @@ end
 -- read_running returns the attempt of a running state, the fields between that and the run, the run, the progress and the time of
 -- the request to stop, '' for none; nil if it does not run.
 local function read_running(text)
-  return string.match(text, '^running (%d+)( %d+>? %d+ %d+ %d+ %d+ )(%S+) ?(%d*) ?(%d*)$')
+  return string.match(text, '^running (%d+)( %d+%S* %d+ %d+ %d+ %d+ )(%S+) ?(%d*) ?(%d*)$')
 end
 
 -- ended_state returns the state of a task that ends at that time (text), from what read_running returned.
@@ -58,9 +59,14 @@ local function ended_state(state, attempt, between, run, progress, cancel, at, o
     (cancel ~= '' and cancel or '0') .. ' ' .. at .. ' ' .. outcome
 end
 
+-- limits_in returns the limits that a state has; nil for none.
+local function limits_in(text)
+  return string.find(text, '+', 1, true) and string.match(text, '^%a+ %d+ %d+>?%+(%S+)') or nil
+end
+
 -- end_of returns the state of a task that has ended and when it did (text); nil for a task that has not.
 local function end_of(text)
-  local state, finished = string.match(text, '^(%a+) %d+ %d+>? %d+ %d+ %d+ %d+ %S+ %S+ %d+ (%d+)')
+  local state, finished = string.match(text, '^(%a+) %d+ %d+%S* %d+ %d+ %d+ %d+ %S+ %S+ %d+ (%d+)')
   return finished ~= '0' and state or nil, finished
 end
 

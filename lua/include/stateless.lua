@@ -17,8 +17,8 @@ local function ended_fields(member, record, listed, number, has_begun)
 end
 
 -- waits_since returns when a task is due that is listed as one that waits; nil if it is not.
-local function waits_since(record, listed)
-  for _, set in ipairs(waiting_sets(record)) do
+local function waits_since(member, record, listed)
+  for _, set in ipairs(waiting_sets(member, record)) do
     if listed[set] then
       return due_of_rank(listed[set])
     end
@@ -33,7 +33,7 @@ local function begun_or_ended(member, record, listed)
   local recorded, begun = begun_attempts(member)
   local leased = (tonumber(listed[held_key]) or 0) > now
   local number, started = int(math.max(recorded + 1, begun)), listed[running_key]
-  local ended, due = ended_fields(member, record, listed, number, begun > recorded), waits_since(record, listed)
+  local ended, due = ended_fields(member, record, listed, number, begun > recorded), waits_since(member, record, listed)
   if ended then
     return ended
   elseif started and string.find(record, '^%d+{"type":"workflow"') then -- what became of its steps says the rest

@@ -1,6 +1,6 @@
 -- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
--- includes: clock, number, state, place, noted, events, ended, damage, asker, definition, claimed, outbox
+-- includes: clock, number, state, place, noted, events, ended, damage, holders, asker, definition, claimed, outbox
 
 -- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(record)
@@ -32,6 +32,7 @@ end
 -- end_waiting cancels a scheduled or queued task.
 local function end_waiting(member, record, fields, by)
   note_asker(member, 'cancelled', by)
+  free_slots(member, fields.state == 'queued' and limits_of_fields(fields) or nil)
   local attempts = fields.state == 'queued' and int(fields.attempt - 1) or fields.attempt
   fields.due = due_of(member, record) or fields.due
   fields.state, fields.finished = 'cancelled', int(now)

@@ -46,7 +46,7 @@ local function look_at_unnamed()
   end
   next_unnamed = #names == limit and unnamed or ''
   local records = #names > 0 and waiting_records(names) or {}
-  local places = places_of(records, #names)
+  local places = places_of(names, records)
   for i, member in ipairs(names) do
     local record, place, rank = records[i], places[i], found[2 * i]
     local name = record and name_of_unnamed(member, place)
@@ -61,7 +61,7 @@ local function look_at_unnamed()
     if record and not place.apart then
       choose_or_leave(place, member, due, record, limit)
     elseif record and not stay then
-      wait_apart(name, place.ahead, member, due, record)
+      wait_apart(name, place, member, due, record)
     end
   end
   if #names < limit and from == 0 and not stays then

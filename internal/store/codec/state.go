@@ -29,8 +29,12 @@ func DecodeState(t *task.Task, text string) error {
 	}
 	at := func(i int) time.Time { return FromMS(Number(field(i))) }
 	t.State, t.Attempt = task.State(f[0]), int(Number(f[1]))
-	if n := int(Number(strings.TrimSuffix(field(2), followUpMark))); n > 0 {
+	attempts, limits, _ := strings.Cut(field(2), limitsMark)
+	if n := int(Number(strings.TrimSuffix(attempts, followUpMark))); n > 0 {
 		t.MaxAttempts = n
+	}
+	if limits != "" {
+		t.Limits = strings.Split(limits, ",")
 	}
 	t.FirstDueAt, t.QueuedAt, t.StartedAt = at(3), at(5), at(6)
 	if due := at(4); !due.IsZero() {
@@ -69,6 +73,9 @@ func decodeProgress(field string) (percent int, note string) {
 // followUpMark is behind the number of attempts if the leader must act on the end of the task.
 const followUpMark = ">"
 
+// limitsMark is behind that, and before the limits of a task.
+const limitsMark = "+"
+
 // FormatState writes a state as lua/include/state.lua does, of a task that has ended as one that owes no follow-up.
 // The number of attempts and the time of the first one are 0 if the definition, or the due time, says them.
 func FormatState(t task.Task) string {
@@ -76,6 +83,9 @@ func FormatState(t task.Task) string {
 	_, _, isStep := t.Definition.Run()
 	if (t.OnEnd != nil || t.Once != nil || isStep) && (t.State == task.Queued || t.State == task.Running) {
 		attempts += followUpMark
+	}
+	if len(t.Limits) > 0 && !t.State.Final() {
+		attempts += limitsMark + strings.Join(t.Limits, ",")
 	}
 	fields := []string{
 		string(t.State), strconv.Itoa(t.Attempt), attempts, msText(t.FirstDueAt), msText(t.DueAt),

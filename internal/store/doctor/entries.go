@@ -76,11 +76,7 @@ func checkBacklogName(name string) error {
 	if taskType != "" {
 		valid = cmp.Or(valid, task.ValidateType(taskType))
 	}
-	again := lua.LaneName(queueName, taskType)
-	if key, weight := lua.FairOf(name); key != "" {
-		again = lua.FairLaneName(queueName, taskType, key, weight)
-	}
-	if valid == nil && again != name {
+	if valid == nil && lua.ParseLane(name).Name() != name {
 		return fmt.Errorf("%q is not the name of a queue or a lane", name)
 	}
 	return valid

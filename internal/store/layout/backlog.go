@@ -197,9 +197,9 @@ func (l *Layout) waitingNames(ctx context.Context, p int) (WaitingNames, error) 
 	if err != nil {
 		return WaitingNames{}, Unavailable(err)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { // lanes of fair keys do not count
-		key, _ := lua.FairOf(name)
-		return key != ""
+	names = slices.DeleteFunc(names, func(name string) bool { // lanes of fair keys, and of limits, do not count
+		lane := lua.ParseLane(name)
+		return lane.Key != "" || lane.Limits != ""
 	})
 	pipe := l.DB.Pipeline()
 	first := make([]*redis.StringSliceCmd, len(names))

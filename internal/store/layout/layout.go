@@ -120,6 +120,9 @@ type NameHash uint32
 // hashStart is the hash of "".
 const hashStart NameHash = 2166136261
 
+// HomeOf is the partition in which slots of a limit are counted.
+func (l *Layout) HomeOf(limit string) int { return l.PartitionWith(hashStart.Add(limit)) }
+
 // HashName is the hash of the id in the namespace. The id may be a part of one, to which Add adds the rest.
 func HashName(namespace, id string) NameHash { return hashStart.Add(namespace).Add(":").Add(id) }
 

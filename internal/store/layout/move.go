@@ -19,7 +19,7 @@ import (
 // served are the layouts that this release serves, the oldest first, with commas between them. No setting of the product sets it: tests link a
 // node of a later release, with
 // -ldflags "-X github.com/dts-sched/dts/internal/store/layout.served=3,4". See Serves.
-var served = migration.Present + "," + withOutbox + "," + withRuns
+var served = migration.Present + "," + withOutbox + "," + withRuns + "," + withLimits
 
 const (
 	// withOutbox is the layout in which partitions have an outbox, and which has fair keys, priorities, limit keys and
@@ -28,6 +28,9 @@ const (
 	// withRuns is the layout in which tasks are runs of workflows, and steps of these. Leaders of the releases before it
 	// drop the ends of steps. It has nothing else that is new.
 	withRuns = "5"
+	// withLimits is the layout in which tasks have limits. Nodes of the releases before it do not know of them, and cannot
+	// read the state of a task that holds a slot.
+	withLimits = "6"
 )
 
 // unstated is the layout that nodes serve which do not say it: those of releases before they did.
@@ -47,6 +50,9 @@ func (l *Layout) HasOutbox() bool { return l.has(withOutbox) }
 
 // HasRuns reports whether all nodes know runs of workflows.
 func (l *Layout) HasRuns() bool { return l.has(withRuns) }
+
+// HasLimits reports whether all nodes know limits.
+func (l *Layout) HasLimits() bool { return l.has(withLimits) }
 
 func (l *Layout) has(layout string) bool {
 	return slices.Index(l.serves, l.Present()) >= slices.Index(l.serves, layout)

@@ -100,12 +100,13 @@ type ReadyBefore struct {
 // CountReadyBefore counts what comes before a task that is due and waits. It takes one round trip. Error:
 // CodeUnavailable.
 func (l *Layout) CountReadyBefore(ctx context.Context, t task.Task) (before ReadyBefore, _ error) {
-	names := []string{t.Queue, lua.LaneName(t.Queue, t.Type)}
+	lane := lua.Lane{Queue: t.Queue, Key: t.FairKey, Limits: strings.Join(t.Limits, ",")}
 	if t.FairKey != "" {
-		names = []string{
-			lua.FairLaneName(t.Queue, "", t.FairKey, t.Weight()), lua.FairLaneName(t.Queue, t.Type, t.FairKey, t.Weight()),
-		}
+		lane.Weight = t.Weight()
 	}
+	ofType := lane
+	ofType.Type = t.Type
+	names := []string{lane.Name(), ofType.Name()}
 	pipe := l.DB.Pipeline()
 	var counts []*redis.IntCmd
 	var backlogs []*redis.StringSliceCmd
@@ -126,9 +127,9 @@ func (l *Layout) CountReadyBefore(ctx context.Context, t task.Task) (before Read
 	keys := make(map[string]bool)
 	for _, backlog := range backlogs {
 		for _, name := range backlog.Val() {
-			queue, _ := lua.SplitLane(name)
-			if key, _ := lua.FairOf(name); queue == t.Queue && key != "" && key != t.FairKey {
-				keys[key] = true
+			other := lua.ParseLane(name)
+			if other.Queue == t.Queue && other.Key != "" && other.Key != t.FairKey {
+				keys[other.Key] = true
 			}
 		}
 	}

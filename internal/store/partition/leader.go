@@ -47,8 +47,11 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 	k := l.keys
 	call := lua.Claim{
 		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: g.Default, Look: look,
-		Served: g.Served, Known: g.Known, Closed: "", Unnamed: g.Unnamed,
+		Served: g.Served, Known: g.Known, Closed: "", Rules: "", Caps: capsText(g.Slots), Unnamed: g.Unnamed,
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number), Quotas: nil,
+	}
+	if g.Limits != nil {
+		call.Rules = g.Limits.Text()
 	}
 	var closed []string
 	for lane, q := range g.Lanes {
@@ -68,11 +71,16 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 	}
 	claimed := Claimed{
 		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
-		Found: handover.Found{Backlog: make(handover.Backlog, len(reply.Backlog)), Unnamed: reply.Unnamed},
+		Found: handover.Found{Backlog: make(handover.Backlog, len(reply.Backlog)), Unnamed: reply.Unnamed, Numbers: make(map[handover.Lane]int)},
 	}
 	for _, b := range reply.Backlog {
-		claimed.Backlog[laneOf(b.Queue)] = b.Oldest
+		lane := laneOf(b.Queue)
+		claimed.Backlog[lane] = b.Oldest
+		if lane.Limits != "" {
+			claimed.Numbers[lane] = b.Number
+		}
 	}
+	claimed.Slots = capsOf(reply.Slots)
 	for _, name := range reply.Apart {
 		claimed.Apart = append(claimed.Apart, laneOf(name))
 	}
@@ -81,18 +89,15 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 
 // laneOf returns the lane of that name.
 func laneOf(name string) handover.Lane {
-	lane := handover.Lane{}
-	lane.Queue, lane.Type = lua.SplitLane(name)
-	lane.Key, lane.Weight = lua.FairOf(name)
-	return lane
+	l := lua.ParseLane(name)
+	return handover.Lane{Queue: l.Queue, Type: l.Type, Fair: handover.Fair{Key: l.Key, Weight: l.Weight, Limits: l.Limits}}
 }
 
 // nameOf returns the name of a lane.
 func nameOf(lane handover.Lane) string {
-	if lane.Key == "" {
-		return lua.LaneName(lane.Queue, lane.Type)
-	}
-	return lua.FairLaneName(lane.Queue, lane.Type, lane.Key, lane.Weight)
+	return lua.Lane{
+		Queue: lane.Queue, Type: lane.Type, Key: lane.Key, Weight: lane.Weight, Limits: lane.Limits,
+	}.Name()
 }
 
 // TakeBack takes tasks back that Claim has queued and whose deliveries no worker can take: they wait as if they had not been

@@ -19,6 +19,9 @@ import (
 // LeaseFreed is the message on the channel of leaders that says that a lease was released.
 const LeaseFreed = "free"
 
+// LimitsChanged is the message on that channel that says that the limits have changed.
+const LimitsChanged = "limits"
+
 // Other messages.
 const (
 	taskWake     = "task"     // to a partition's leader: a task became the first on the wheel
@@ -32,17 +35,20 @@ const (
 // Outbox are also called when the subscription to a partition is established, for the first time or again: messages
 // before it may be lost.
 type Callbacks struct {
-	Connected func()                              // the subscription to the channel of all leaders is established, for the first time or again
-	Freed     func()                              // a lease was released
-	Wheel     func(partition int)                 // a task became the first on the wheel
-	Schedules func(partition int)                 // a schedule became the first that is due
-	Outbox    func(partition int)                 // the outbox has something new
-	Rows      func(partition int)                 // some tasks are noted that need a row in the index of lists
-	Stale     func(partition int, segments []int) // of the index of lists: they have many rows that are out of date
-	Room      func(queue string)                  // a queue has room again that had none for ready tasks
-	Bulk      func()                              // there is a new bulk action, which this node runs
-	Status    func()                              // somebody reads the status of the installation, which this node computes
-	Look      func(schedule task.Ref)             // a schedule may need somebody, or no longer does
+	Connected func()                                    // the subscription to the channel of all leaders is established, for the first time or again
+	Freed     func()                                    // a lease was released
+	Wheel     func(partition int)                       // a task became the first on the wheel
+	Schedules func(partition int)                       // a schedule became the first that is due
+	Outbox    func(partition int)                       // the outbox has something new
+	Rows      func(partition int)                       // some tasks are noted that need a row in the index of lists
+	Stale     func(partition int, segments []int)       // of the index of lists: they have many rows that are out of date
+	Room      func(queue string)                        // a queue has room again that had none for ready tasks
+	Bulk      func()                                    // there is a new bulk action, which this node runs
+	Status    func()                                    // somebody reads the status of the installation, which this node computes
+	Limits    func()                                    // what limits allow has changed
+	Slots     func(partition int, freed map[string]int) // tasks have ended that held slots of these limits
+	Settle    func(partition int, limit string)         // the home of a limit may have slots, or wants some
+	Look      func(schedule task.Ref)                   // a schedule may need somebody, or no longer does
 }
 
 // WakeCounts reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. It calls heard for the
@@ -125,6 +131,8 @@ func (l *Listener) message(channel, payload string) {
 		l.callbacks.Room(queue)
 	} else if payload == LeaseFreed {
 		l.callbacks.Freed()
+	} else if payload == LimitsChanged {
+		l.callbacks.Limits()
 	}
 }
 
@@ -132,7 +140,13 @@ func (l *Listener) message(channel, payload string) {
 func (l *Listener) ofPartition(p int, payload string) {
 	segments, stale := strings.CutPrefix(payload, layout.StaleWake)
 	name, look := strings.CutPrefix(payload, layout.LookWake)
+	freed, isFreed := strings.CutPrefix(payload, freedWake)
+	limit, isSettle := strings.CutPrefix(payload, settleWake)
 	switch {
+	case isFreed:
+		l.callbacks.Slots(p, freedIn(freed))
+	case isSettle:
+		l.callbacks.Settle(p, limit)
 	case stale:
 		l.callbacks.Stale(p, numbersOf(segments))
 	case look:

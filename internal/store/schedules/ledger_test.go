@@ -2,6 +2,7 @@ package schedules_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -25,9 +26,10 @@ import (
 
 // notebook runs pieces of Lua on the ledger of the schedule nightly.
 type notebook struct {
-	t       *testing.T
-	w       *storetest.World
-	compose func(body string) string // makes a script of Lua that uses the functions of the ledger
+	t *testing.T
+	w *storetest.World
+	// compose makes a script of Lua that uses the functions of the ledger, and has these constants in place of others.
+	compose func(body string, constants map[string]any) string
 }
 
 func newNotebook(t *testing.T) notebook {
@@ -38,8 +40,10 @@ func newNotebook(t *testing.T) notebook {
 	testkit.Must(t, err)
 	piece, err := contract.Parse("piece", "-- piece: a test\n-- includes: ledger\n-- keys:\n--   schedule  HASH\n-- args:\n--   member  member\n-- repeat: harmless\n")
 	testkit.Must(t, err)
-	return notebook{t, w, func(body string) string {
+	return notebook{t, w, func(body string, constants map[string]any) string {
 		piece.Body = body
+		all.Constants = maps.Clone(contract.Constants)
+		maps.Copy(all.Constants, constants)
 		source, err := all.Compose(piece)
 		testkit.Must(t, err)
 		return source
@@ -49,8 +53,14 @@ func newNotebook(t *testing.T) notebook {
 // run runs a piece of Lua with the functions of the ledger.
 func (n notebook) run(body string) []any {
 	n.t.Helper()
+	return n.runWith(body, nil)
+}
+
+// runWith is run with other constants.
+func (n notebook) runWith(body string, constants map[string]any) []any {
+	n.t.Helper()
 	key := string(n.w.KeysOf(nightly).Schedule(nightly))
-	reply, err := n.w.DB.Eval(n.w.Ctx, n.compose(body), []string{key}, nightly.String()).Slice()
+	reply, err := n.w.DB.Eval(n.w.Ctx, n.compose(body, constants), []string{key}, nightly.String()).Slice()
 	testkit.Must(n.t, err)
 	return reply
 }
@@ -208,8 +218,8 @@ func (s *story) commit() {
 	if s.random.IntN(50) == 0 {
 		forgotten = s.tick.Add(-time.Minute).UnixMilli()
 	}
-	s.run(fmt.Sprintf("LEDGER_LIMIT, LEDGER_HORIZON = %d, %d\n%snow = %d trim_ledger(%d) return {}",
-		s.limit, s.horizon.Milliseconds(), s.script.String(), s.now.UnixMilli(), forgotten))
+	s.runWith(fmt.Sprintf("%snow = %d trim_ledger(%d) return {}", s.script.String(), s.now.UnixMilli(), forgotten),
+		map[string]any{"LEDGER_LIMIT": s.limit, "LEDGER_HORIZON": s.horizon.Milliseconds()})
 	s.trim(s.now.Add(-s.horizon), s.limit, forgotten)
 	s.script.Reset()
 	found, err := s.w.Schedules.LedgerEntries(s.w.Ctx, nightly, time.Time{}, s.tick.Add(time.Hour))

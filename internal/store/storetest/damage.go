@@ -32,7 +32,7 @@ var (
 // Parameters stand for the parameters of all kinds of keys but <ref>. A kind with another one needs a value here.
 var Parameters = map[string]string{
 	"queue": "full", "namespace": "default", "state": "failed", "fence": "9:nobody", "worker": "w",
-	"id": "default:queued:1", "group": "g", "day": "2026-01-02", "minute": "1767366240000",
+	"id": "default:queued:1", "group": "g", "day": "2026-01-02", "limit": "all", "minute": "1767366240000",
 }
 
 // KeyOf returns a key of a kind: in a partition, or of asynq's queue default. ref stands for <ref>.

@@ -1,0 +1,455 @@
+package limit
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+const (
+	// askPause is the time between two questions of a leader that waits for a slot. The home wakes it meanwhile.
+	askPause = time.Second
+	// keepTime is how long a slot is kept for which no task waits, unless other partitions want it; and the time between
+	// two questions whether they do.
+	keepTime = 10 * time.Second
+	// tokenPause is the least time between two questions for tokens.
+	tokenPause = 10 * time.Millisecond
+	// unlimited is how many slots a limit has without a rule for them. A partition asks for unlimitedWant at once.
+	unlimited, unlimitedWant = 1_000_000_000, 1_000_000
+	// openLimit is how many limits a claim may use of which no task is known to wait.
+	openLimit = 64
+)
+
+// Book is what the leader of a partition knows of the limits there. It decides what the leader asks for, as
+// test/model/limits describes. It calls nothing, and reads no clock.
+type Book struct {
+	shares map[string]*share
+	read   bool            // the leader has read of which limits the partition has caps
+	freed  map[string]int  // slots that became free since the newest call was asked for: its reply may not know that
+	open   map[string]bool // limits to look at though no task waits for them: something may have to be asked
+	swept  time.Time       // when Calls last looked at all limits
+}
+
+// phase is what a leader must do with a limit.
+type phase int
+
+const (
+	mustCount phase = iota // count who holds a slot in the partition
+	mustTell               // tell the home
+	ready                  // claim
+)
+
+// share is what is known of a limit. The zero value has to be counted.
+type share struct {
+	phase   phase
+	version int  // of what follows; while it has to be counted, the next one must be greater
+	cap     int  // how many tasks of the partition may hold a slot, as Redis has it
+	count   int  // what the home has granted: the cap, or more
+	holders int  // tasks that hold a slot, as far as known
+	tokens  int  // starts that were granted and not used, as Redis has it
+	granted int  // starts that the home has granted besides
+	wanted  bool // others wait at the home, or more is in use than there are slots
+	waits   bool // the home did not grant all that was asked for
+	told    bool // the home knows that the cap is 0, and that nothing is wanted
+
+	asked   time.Time // when the home was asked last; zero: ask at once
+	retry   time.Time // when to ask again, as the home did not answer
+	tokenAt time.Time // when the home may have a token
+	used    time.Time // when a task last waited, or was claimed
+	counted time.Time // when Redis last said how many hold a slot
+	looked  time.Time // when a claim was last to look for a free slot of which nobody has told
+}
+
+// NewBook returns the book of a leader whose term begins.
+func NewBook() *Book {
+	return &Book{shares: make(map[string]*share), open: make(map[string]bool), freed: make(map[string]int)}
+}
+
+// Need says that tasks wait that have the same limits, from narrow to wide.
+type Need struct {
+	Limits  []string
+	Waiting int
+}
+
+// Recount is what the script recount is asked about a limit.
+type Recount struct {
+	Limit string
+	Least int // the new version must be greater
+	Known int // the version for which the home knows that the cap is 0: the limit is forgotten; -1 for none
+}
+
+// Ask is what the script settle is asked about a limit.
+type Ask struct {
+	Limit   string
+	Version int
+	Have    int // the cap
+	Want    int // further slots
+	Tokens  int // starts
+	Rule    Rule
+}
+
+// Cap is what a script of the partition replies of a limit.
+type Cap struct {
+	Limit   string
+	Version int // 0: it was forgotten
+	Cap     int
+	Holders int
+	Tokens  int
+}
+
+// Answer is what the home replies to an Ask.
+type Answer struct {
+	Newer  int // the home knows this newer version, and the rest is 0; else 0
+	Count  int
+	Tokens int
+	Wanted bool
+	Next   time.Duration // until there is a token again; 0: there is one
+}
+
+// Grant is what a claim may use of a limit.
+type Grant struct {
+	Limit   string
+	Version int
+	Count   int
+	Tokens  int // -1 without a rate
+}
+
+// Forget has the leader begin anew with all limits, as Redis may have lost writes.
+func (b *Book) Forget() {
+	for limit, s := range b.shares {
+		b.recount(limit, s, s.version)
+	}
+	b.read, b.swept = false, time.Time{}
+}
+
+// MustRead reports whether the leader has to read of which limits the partition has caps, and tell Read.
+func (b *Book) MustRead() bool { return !b.read }
+
+// Read tells of which limits the partition has caps.
+func (b *Book) Read(limits []string) {
+	b.read = true
+	for _, limit := range limits {
+		b.of(limit)
+	}
+}
+
+func (b *Book) of(limit string) *share {
+	s := b.shares[limit]
+	if s == nil {
+		s = &share{}
+		b.shares[limit], b.open[limit] = s, true
+	}
+	return s
+}
+
+// openIf has Calls look at a limit, though no task waits for it.
+func (b *Book) openIf(limit string, is bool) {
+	if is {
+		b.open[limit] = true
+	}
+}
+
+// recount has a limit be counted. The new version must be greater than that one.
+func (b *Book) recount(limit string, s *share, version int) {
+	*s = share{version: version, used: s.used}
+	b.open[limit] = true
+}
+
+// demand is what tasks need of a limit.
+type demand struct {
+	waiting int  // tasks that wait
+	want    int  // slots, those that are free included: none for a task that has no room in a limit before
+	kept    bool // some of them have room in all limits before
+}
+
+// demands returns what tasks need, by limit. A task asks for a limit only while it has room in those before, so that
+// leaders cannot wait for each other in a circle.
+func (b *Book) demands(needs []Need, rules *Table, now time.Time) map[string]demand {
+	all := make(map[string]demand)
+	for _, need := range needs {
+		left := need.Waiting
+		for _, limit := range need.Limits {
+			d, s := all[limit], b.of(limit)
+			s.used = now
+			s.look(now)
+			d.waiting, d.want, d.kept = d.waiting+need.Waiting, d.want+left, d.kept || left > 0
+			all[limit] = d
+			rule, _ := rules.For(limit)
+			left = min(left, s.free(rule, now))
+		}
+	}
+	return all
+}
+
+// look has a claim look whether a slot is free, once in a while: the word of that may be lost.
+func (s *share) look(now time.Time) {
+	if s.phase == ready && s.count > 0 && s.holders >= s.count && now.Sub(s.looked) >= askPause {
+		s.holders, s.looked = s.count-1, now
+	}
+}
+
+// free returns how many tasks have room in a limit: slots that were granted and are not held, and a token for each.
+func (s *share) free(r Rule, now time.Time) int {
+	if s.phase != ready || r.Paused.After(now) {
+		return 0
+	}
+	free := max(s.count-s.holders, 0)
+	if r.Rate > 0 {
+		free = min(free, s.tokens+s.granted)
+	}
+	return free
+}
+
+// room returns how many tasks may be claimed. If others want slots, it is only what the home has granted in turn.
+func (s *share) room(r Rule, now time.Time) int {
+	free := s.free(r, now)
+	if s.wanted {
+		free = min(free, s.count-s.cap)
+	}
+	return free
+}
+
+// Calls returns what to ask now: the partition first, whose replies are told to Counted, then homes, whose replies are
+// told to Answered, or to Failed.
+func (b *Book) Calls(needs []Need, rules *Table, now time.Time) (recounts []Recount, asks []Ask) {
+	clear(b.freed)
+	demands := b.demands(needs, rules, now)
+	for limit, s := range b.due(demands, now) {
+		d := demands[limit]
+		rule, _ := rules.For(limit)
+		if s.mustCount(d, now) {
+			recounts = append(recounts, Recount{Limit: limit, Least: s.version, Known: s.known(d)})
+		} else if ask := s.ask(limit, rule, d); s.mustAsk(ask, d, rule, now) {
+			asks = append(asks, ask)
+		} else if s.phase == ready {
+			delete(b.open, limit)
+		}
+	}
+	slices.SortFunc(recounts, func(a, b Recount) int { return cmp.Compare(a.Limit, b.Limit) })
+	slices.SortFunc(asks, func(a, b Ask) int { return cmp.Compare(a.Limit, b.Limit) })
+	return recounts, asks
+}
+
+// due returns the limits to look at: those for which tasks wait, those that are open, and, once in a while, all.
+func (b *Book) due(demands map[string]demand, now time.Time) map[string]*share {
+	due := make(map[string]*share, len(demands)+len(b.open))
+	for limit := range demands {
+		due[limit] = b.shares[limit]
+	}
+	for limit := range b.open {
+		due[limit] = b.shares[limit]
+	}
+	if now.Sub(b.swept) < askPause {
+		return due
+	}
+	b.swept = now
+	return b.shares
+}
+
+// mustCount reports whether the leader counts who holds a slot: it gives back what is free, if no task waits or if
+// others want it. What the home has granted in turn it keeps while tasks wait that have room in the limits before.
+func (s *share) mustCount(d demand, now time.Time) bool {
+	isIdle := d.waiting == 0 && now.Sub(s.used) >= keepTime
+	if s.phase == ready && s.wanted && s.count > 0 && now.Sub(s.counted) >= keepTime {
+		return true // the word that a slot is free may be lost
+	}
+	switch {
+	case s.phase == mustCount || s.phase == ready && s.holders > s.cap:
+		return true
+	case s.phase == mustTell:
+		return false
+	case s.count <= s.holders:
+		return isIdle && s.told
+	case d.waiting == 0:
+		return s.wanted || isIdle
+	}
+	return s.wanted && !(d.kept && s.count > s.cap)
+}
+
+// known returns the version for which the home knows that the partition needs nothing; -1 if it does not know that.
+func (s *share) known(d demand) int {
+	if s.told && d.waiting == 0 {
+		return s.version
+	}
+	return -1
+}
+
+// ask returns what to ask the home.
+func (s *share) ask(limit string, r Rule, d demand) Ask {
+	a := Ask{Limit: limit, Version: s.version, Have: s.cap, Want: max(0, d.want-max(0, s.cap-s.holders)), Rule: r}
+	if r.Slots == 0 {
+		a.Rule.Slots = unlimited
+		a.Want = min(a.Want, 1) * unlimitedWant
+	}
+	if r.Rate > 0 && s.phase == ready && s.granted == 0 {
+		a.Tokens = max(0, min(d.want, s.count-s.holders)-s.tokens)
+	}
+	return a
+}
+
+// mustAsk reports whether to ask the home.
+func (s *share) mustAsk(a Ask, d demand, r Rule, now time.Time) bool {
+	lacks := d.want > max(0, s.count-s.holders)
+	switch {
+	case s.retry.After(now):
+		return false
+	case s.phase == mustTell, s.asked.IsZero():
+		return true
+	case r.Paused.After(now):
+		return now.Sub(s.asked) >= keepTime
+	case lacks && (!s.waits || now.Sub(s.asked) >= askPause):
+		return true
+	case a.Tokens > 0 && !s.tokenAt.After(now):
+		return true
+	}
+	return s.count > 0 && now.Sub(s.asked) >= keepTime
+}
+
+// Counted tells what the script recount has replied.
+func (b *Book) Counted(caps []Cap, now time.Time) {
+	for _, c := range caps {
+		if c.Version == 0 {
+			delete(b.shares, c.Limit)
+			delete(b.open, c.Limit)
+			continue
+		}
+		s := b.of(c.Limit)
+		b.open[c.Limit] = true
+		*s = share{
+			phase: mustTell, version: c.Version, cap: c.Cap, count: c.Cap, tokens: c.Tokens,
+			holders: max(0, c.Holders-b.freed[c.Limit]), used: s.used, retry: s.retry, counted: now,
+		}
+	}
+}
+
+// Answered tells what the home has replied.
+func (b *Book) Answered(a Ask, answer Answer, now time.Time) {
+	s := b.of(a.Limit)
+	switch {
+	case s.version != a.Version || s.phase == mustCount:
+		return
+	case answer.Newer > 0:
+		b.recount(a.Limit, s, answer.Newer)
+		return
+	}
+	s.phase, s.count, s.wanted, s.granted = ready, answer.Count, answer.Wanted, answer.Tokens
+	s.waits, s.told = answer.Count < a.Have+a.Want, a.Have == 0 && a.Want == 0 && answer.Count == 0
+	s.asked, s.retry = now, time.Time{}
+	b.open[a.Limit] = true // it may have to give something back
+	if a.Tokens > 0 {
+		s.tokenAt = now.Add(max(answer.Next, tokenPause))
+	}
+}
+
+// Failed tells that the home of a limit has not answered.
+func (b *Book) Failed(a Ask, now time.Time) { b.of(a.Limit).retry = now.Add(askPause) }
+
+// Wake tells that the home of a limit wants the leader to ask.
+func (b *Book) Wake(limit string) {
+	if s := b.shares[limit]; s != nil {
+		s.asked = time.Time{}
+		b.open[limit] = true
+	}
+}
+
+// Freed tells that tasks of the partition have ended that held slots.
+func (b *Book) Freed(limit string, n int) {
+	if s := b.shares[limit]; s != nil {
+		s.holders = max(0, s.holders-n)
+		b.openIf(limit, s.wanted)
+	}
+	b.freed[limit] += n
+}
+
+// Room returns how many tasks with those limits may be claimed.
+func (b *Book) Room(limits []string, rules *Table, now time.Time) int {
+	room := unlimited
+	for _, limit := range limits {
+		rule, _ := rules.For(limit)
+		room = min(room, b.of(limit).room(rule, now))
+	}
+	return room
+}
+
+// Grants returns what a claim may use: of the limits for which tasks wait, and of some others that were used last.
+func (b *Book) Grants(needs []Need, rules *Table, now time.Time) []Grant {
+	clear(b.freed)
+	var grants []Grant
+	seen := make(map[string]bool)
+	add := func(limit string, s *share) {
+		rule, _ := rules.For(limit)
+		if s.room(rule, now) <= 0 {
+			return
+		}
+		g := Grant{Limit: limit, Version: s.version, Count: s.count, Tokens: -1}
+		if rule.Rate > 0 {
+			g.Tokens = s.granted
+		}
+		grants = append(grants, g)
+	}
+	for _, need := range needs { // a grant that a claim cannot use would become a cap, which is not kept
+		hasRoom := b.Room(need.Limits, rules, now) > 0
+		for _, limit := range need.Limits {
+			if hasRoom && !seen[limit] {
+				seen[limit] = true
+				add(limit, b.of(limit))
+			}
+		}
+	}
+	for _, need := range needs {
+		for _, limit := range need.Limits {
+			seen[limit] = true
+		}
+	}
+	most := len(grants) + openLimit
+	for limit, s := range b.shares {
+		if !seen[limit] && len(grants) < most {
+			add(limit, s)
+		}
+	}
+	return grants
+}
+
+// Claimed tells what a claim has replied of the limits that it might use.
+func (b *Book) Claimed(caps []Cap, now time.Time) {
+	for _, c := range caps {
+		s := b.of(c.Limit)
+		if c.Holders > s.holders {
+			s.used = now
+		}
+		if s.version != c.Version { // the grant was used, or is out of date
+			s.version, s.granted = c.Version, 0
+		}
+		s.cap, s.count, s.tokens, s.told, s.counted = c.Cap, c.Cap, c.Tokens, false, now
+		s.holders = max(0, c.Holders-b.freed[c.Limit])
+		b.openIf(c.Limit, s.wanted)
+	}
+}
+
+// ClaimFailed tells that nobody knows what a claim has done with the limits that it might use.
+func (b *Book) ClaimFailed(grants []Grant) {
+	for _, g := range grants {
+		s := b.of(g.Limit)
+		b.recount(g.Limit, s, s.version)
+	}
+}
+
+// Pause returns how long the leader may wait with the next Calls, unless it is told something.
+func (b *Book) Pause(needs []Need, now time.Time) time.Duration {
+	pause := time.Hour
+	switch {
+	case len(b.open) > 0:
+		pause = askPause
+	case len(b.shares) > 0 || !b.read:
+		pause = keepTime
+	}
+	for _, need := range needs {
+		pause = min(pause, askPause)
+		for _, limit := range need.Limits {
+			if s := b.of(limit); s.tokenAt.After(now) {
+				pause = min(pause, s.tokenAt.Sub(now))
+			}
+		}
+	}
+	return pause
+}

@@ -1,0 +1,316 @@
+package partition_test
+
+import (
+	stdcmp "cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/handover"
+	"github.com/dts-sched/dts/internal/limit"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// inDefault returns the name of a task in the namespace default.
+func inDefault(id string) task.Ref { return task.Ref{Namespace: task.DefaultNamespace, ID: id} }
+
+// tableOf returns limits by their names.
+func tableOf(t *testing.T, rules map[string]limit.Rule) *limit.Table {
+	t.Helper()
+	all := make(limit.Rules)
+	for text, rule := range rules {
+		n, err := limit.ParseName(text)
+		testkit.Must(t, err)
+		all[n] = rule
+	}
+	return limit.NewTable(all)
+}
+
+// desk is the leader of a partition with what it knows of limits.
+type desk struct {
+	t *testing.T
+	w *storetest.World
+	*partition.Leader
+	book  *limit.Book
+	table *limit.Table
+}
+
+func newDesk(t *testing.T, w *storetest.World, in task.Ref, rules map[string]limit.Rule) *desk {
+	t.Helper()
+	d := &desk{t: t, w: w, Leader: w.Leader(in), book: limit.NewBook(), table: tableOf(t, rules)}
+	d.book.Read(nil)
+	return d
+}
+
+// take claims what has room, after it has asked for slots for n tasks of a lane of limits.
+func (d *desk) take(n int, limits ...string) partition.Claimed {
+	d.t.Helper()
+	needs := []limit.Need{{Limits: limits, Waiting: n}}
+	for range 8 {
+		recounts, asks := d.book.Calls(needs, d.table, time.Now())
+		if len(recounts) > 0 {
+			caps, err := d.Recount(d.w.Ctx, recounts)
+			testkit.Must(d.t, err)
+			d.book.Counted(caps, time.Now())
+			continue
+		}
+		for _, a := range asks {
+			answers, err := d.Settle(d.w.Ctx, d.w.Partitions.HomeOf(a.Limit), []limit.Ask{a})
+			testkit.Must(d.t, err)
+			d.book.Answered(a, answers[0], time.Now())
+		}
+	}
+	lane := handover.Lane{Queue: task.DefaultQueue, Fair: handover.Fair{Limits: strings.Join(limits, ",")}}
+	grant := storetest.Quotas
+	grant.Limits, grant.Slots = d.table, d.book.Grants(needs, d.table, time.Now())
+	grant.Lanes = handover.Quotas{lane: {Number: n}}
+	claimed, err := d.Claim(d.w.Ctx, 100, grant, time.Second)
+	testkit.Must(d.t, err)
+	d.book.Claimed(claimed.Slots, time.Now())
+	return claimed
+}
+
+// holders are the tasks that hold a slot of a limit in the partition of a task.
+func (d *desk) holders(in task.Ref, name string) []string {
+	d.t.Helper()
+	members, err := d.w.DB.SMembers(d.w.Ctx, string(d.w.KeysOf(in).Holds(name))).Result()
+	testkit.Must(d.t, err)
+	slices.Sort(members)
+	return members
+}
+
+// A task over its limit waits in a lane, and what has no limit does not.
+func TestClaim_TakesAsManyAsHaveSlots(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	first := w.NameIn(0, task.DefaultNamespace, "first")
+	for i := range 4 {
+		w.Create(task.Definition{Ref: w.NameIn(0, task.DefaultNamespace, fmt.Sprint("a", i)), LimitKey: "a"})
+	}
+	free := w.Create(task.Definition{Ref: w.NameIn(0, task.DefaultNamespace, "free")}).Ref
+	d := newDesk(t, w, first, map[string]limit.Rule{"key:*": {Slots: 2}, "namespace:other": {Slots: 1}})
+	claimed := d.take(4, "key:a")
+	if n := len(claimed.Deliveries); n != 3 || len(d.holders(first, "key:a")) != 2 {
+		t.Errorf("%d tasks were claimed, and %v hold slots", n, d.holders(first, "key:a"))
+	}
+	lane := handover.Lane{Queue: task.DefaultQueue, Fair: handover.Fair{Limits: "key:a"}}
+	if n := claimed.Numbers[lane]; n != 2 {
+		t.Errorf("%d tasks wait in the lane of the limit, want 2: %v", n, claimed.Backlog)
+	}
+	if w.Get(free).State != task.Queued || len(d.take(4, "key:a").Deliveries) != 0 {
+		t.Errorf("the task without a limit is %s, or more were claimed than there are slots", w.Get(free).State)
+	}
+	w.CheckSets()
+}
+
+// Whatever ends an attempt frees its slots in the same moment, and says so.
+func TestSlots_AreFreedByWhateverEndsAnAttempt(t *testing.T) {
+	t.Parallel()
+	end := func(state task.State, outcome task.Outcome, delay time.Duration, last int) func(d *desk, ref task.Ref) {
+		return func(d *desk, ref task.Ref) {
+			run := d.begin(ref)
+			testkit.Must(d.t, d.w.Tasks.FinishEach(d.w.Ctx, []tasks.End{
+				{Run: run, State: state, Outcome: outcome, Delay: delay, Last: last},
+			})[0])
+		}
+	}
+	for name, ends := range map[string]func(d *desk, ref task.Ref){
+		"succeeded": end(task.Succeeded, task.OutcomeSucceeded, 0, 0),
+		"failed":    end(task.Failed, task.OutcomeFailed, 0, 0),
+		"retried":   end(task.Scheduled, task.OutcomeFailed, time.Hour, 0),
+		"snoozed":   end(task.Scheduled, task.OutcomeSnoozed, time.Hour, 3),
+		"lost": func(d *desk, ref task.Ref) {
+			d.begin(ref)
+			d.w.Lapse(ref)
+			testkit.Must(d.t, d.Reap(d.w.Ctx, d.w.Get(ref), time.Now(), time.UnixMilli(1), partition.Loss{Reason: "dead"}))
+		},
+		"cancelled before it began": func(d *desk, ref task.Ref) {
+			_, err := d.w.Tasks.Cancel(d.w.Ctx, ref, "")
+			testkit.Must(d.t, err)
+		},
+		"cancelled while it ran": func(d *desk, ref task.Ref) {
+			run := d.begin(ref)
+			_, err := d.w.Tasks.Cancel(d.w.Ctx, ref, "")
+			testkit.Must(d.t, err)
+			testkit.Must(d.t, run.Finish(d.w.Ctx, task.Cancelled, task.OutcomeCancelled, "", ""))
+		},
+		"taken back": func(d *desk, ref task.Ref) {
+			testkit.Must(d.t, d.TakeBack(d.w.Ctx, []task.Delivery{{Ref: ref, Attempt: 1}}, false))
+		},
+		"moved to another queue": func(d *desk, ref task.Ref) {
+			testkit.Must(d.t, d.w.Requeue(d.w.Get(ref).Definition, "other", 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ref := inDefault("a")
+			w.Create(task.Definition{Ref: ref, LimitKey: "a", Retry: task.Retry{MaxAttempts: 2}})
+			d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Slots: 1}, "all": {Slots: 5}})
+			d.take(1, "key:a", "all")
+			for _, of := range []string{"key:a", "all"} {
+				if diff := cmp.Diff([]string{ref.String()}, d.holders(ref, of)); diff != "" {
+					t.Fatalf("holders of %s (-want +got):\n%s", of, diff)
+				}
+			}
+			if diff := cmp.Diff([]string{"key:a", "all"}, w.Get(ref).Limits); diff != "" {
+				t.Errorf("limits of the task (-want +got):\n%s", diff)
+			}
+			heard := w.DB.Subscribe(w.Ctx, string(w.WakeOf(ref)))
+			defer func() { _ = heard.Close() }()
+			_, err := heard.Receive(w.Ctx)
+			testkit.Must(t, err)
+			ends(d, ref)
+			for _, of := range []string{"key:a", "all"} {
+				if holders := d.holders(ref, of); len(holders) > 0 {
+					t.Errorf("%v hold slots of %s", holders, of)
+				}
+			}
+			testkit.Must(t, w.DB.Publish(w.Ctx, string(w.WakeOf(ref)), "end").Err())
+			told := ""
+			for m := range heard.Channel() {
+				if m.Payload == "end" {
+					break
+				}
+				if strings.HasPrefix(m.Payload, "freed ") {
+					told = m.Payload
+				}
+			}
+			if told != "freed key:a=1 all=1" {
+				t.Errorf("the leader was told %q", told)
+			}
+		})
+	}
+}
+
+// begin begins the attempt of a queued task.
+func (d *desk) begin(ref task.Ref) *tasks.Run {
+	d.t.Helper()
+	run, err := d.w.Tasks.Begin(d.w.Ctx, ref, 1, "node-a#1")
+	testkit.Must(d.t, err)
+	return run
+}
+
+// A task that waits under limits is found there by what looks for it, also after the limits have changed.
+func TestClaim_FindsATaskUnderLimitsThatAreNoMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]map[string]limit.Rule{
+		"others": {"type:http": {Slots: 5}, "all": {Slots: 5}}, "none": {}, "fewer": {"all": {Slots: 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ref := inDefault("a")
+			w.Create(task.Definition{Ref: ref, LimitKey: "a"})
+			d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Paused: time.Now().Add(time.Hour)}, "all": {Slots: 5}})
+			d.take(1, "key:a", "all")
+			if w.Get(ref).State != task.Scheduled {
+				t.Fatalf("it is %s", w.Get(ref).State)
+			}
+			d.table = tableOf(t, c)
+			var limits []string
+			for _, n := range []string{"type:http", "all"} {
+				if _, is := d.table.For(n); is {
+					limits = append(limits, n)
+				}
+			}
+			grant := storetest.Quotas
+			grant.Limits = d.table
+			grant.Lanes = handover.Quotas{
+				{Queue: task.DefaultQueue, Fair: handover.Fair{Limits: "key:a,all"}}: {Number: 10},
+			}
+			if _, err := d.Claim(w.Ctx, 100, grant, time.Second); err != nil { // it comes into its new lane
+				t.Fatal(err)
+			}
+			if len(limits) > 0 {
+				d.take(1, limits...)
+			}
+			if w.Get(ref).State != task.Queued || !slices.Equal(w.Get(ref).Limits, limits) {
+				t.Errorf("it is %s under %v, want queued under %v", w.Get(ref).State, w.Get(ref).Limits, limits)
+			}
+			w.CheckSets()
+		})
+	}
+}
+
+func TestCancel_RemovesATaskThatWaitsForASlot(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := inDefault("a")
+	w.Create(task.Definition{Ref: ref, LimitKey: "a", FairKey: "f"})
+	d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Paused: time.Now().Add(time.Hour)}})
+	d.take(1, "key:a")
+	_, err := w.Tasks.Cancel(w.Ctx, ref, "")
+	testkit.Must(t, err)
+	if names := w.DB.SMembers(w.Ctx, string(w.KeysOf(ref).Backlog())).Val(); len(names) > 0 {
+		t.Errorf("tasks wait under %q", names)
+	}
+	w.CheckSets()
+}
+
+// The script has the same bucket as limit.Bucket.
+func TestSettle_GivesTheTokensOfTheBucket(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := inDefault("a")
+	l, rule := w.Leader(ref), limit.Rule{Rate: 5, Per: time.Hour, Burst: 7}
+	var got, want []int
+	bucket, version := limit.Bucket{}, 0
+	for _, tokens := range []int{3, 2, 0, 5, 1} {
+		version++
+		ask := limit.Ask{Limit: "all", Version: version, Have: 10, Tokens: tokens, Rule: rule}
+		ask.Rule.Slots = 100
+		answers, err := l.Settle(w.Ctx, w.Partitions.HomeOf("all"), []limit.Ask{ask})
+		testkit.Must(t, err)
+		again, err := l.Settle(w.Ctx, w.Partitions.HomeOf("all"), []limit.Ask{ask})
+		testkit.Must(t, err)
+		if again[0].Tokens != answers[0].Tokens {
+			t.Errorf("a repeat has %d tokens, the call had %d", again[0].Tokens, answers[0].Tokens)
+		}
+		took, next := bucket.Take(rule, time.Now(), tokens)
+		got, want = append(got, answers[0].Tokens), append(want, took)
+		if until := time.Until(next); !next.IsZero() && (until-answers[0].Next).Abs() > 5*time.Second {
+			t.Errorf("the next token comes in %s, want %s", answers[0].Next, until)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tokens (-want +got):\n%s", diff)
+	}
+}
+
+// Go and Lua say alike which limits a task has: those that a claim notes are those that the planner plans with.
+func TestClaim_SeesTheLimitsThatTheTableHas(t *testing.T) {
+	t.Parallel()
+	rules := map[string]limit.Rule{
+		"key:a*": {Slots: 1}, "key:b": {Slots: 1}, "type:ht*": {Slots: 1}, "queue:mails": {Slots: 1}, "queue:m*": {Slots: 1},
+		"namespace:*": {Slots: 1}, "all": {Slots: 1},
+	}
+	for i, c := range []task.Definition{
+		{LimitKey: "b,a1"}, {LimitKey: "ab,a1,c"}, {LimitKey: "c"}, {Type: "shell"}, {Queue: "mails"}, {Queue: "mx", LimitKey: "b"},
+		{FairKey: "k", LimitKey: "a", Priority: 3}, {Ref: task.Ref{Namespace: "team"}},
+	} {
+		w := storetest.New(t)
+		c.Ref.Namespace = stdcmp.Or(c.Ref.Namespace, task.DefaultNamespace)
+		c.Ref.ID = fmt.Sprint("t", i)
+		made := w.Create(c)
+		d := newDesk(t, w, c.Ref, rules)
+		grant := storetest.Quotas
+		grant.Limits = d.table
+		_, err := d.Claim(w.Ctx, 100, grant, time.Second)
+		testkit.Must(t, err)
+		want := d.table.Of(limit.Subject{
+			Keys: made.LimitKeys(), Type: made.Type, Queue: made.Queue, Namespace: made.Namespace,
+		})
+		if diff := cmp.Diff(want, w.Get(c.Ref).Limits); diff != "" {
+			t.Errorf("%+v (-table +claim):\n%s", c, diff)
+		}
+	}
+}

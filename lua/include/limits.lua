@@ -1,0 +1,53 @@
+-- limits: which limits a task has, as the leader says. A rule is the name of a limit; "*" at its end stands for any
+-- further characters. Each is between line breaks. The limits of a task go from narrow to wide, with commas between.
+-- needs: arg rules
+-- includes: nothing
+
+local exact_rules, open_rules = nil, {} -- by name; and by kind, the beginnings of those that end with "*"
+
+-- read_rules reads the whole text.
+local function read_rules()
+  exact_rules = {}
+  for name in string.gmatch(rules, '[^\n]+') do
+    local kind, beginning = string.match(name, '^(%a+:)(.*)%*$')
+    if kind then
+      open_rules[kind] = open_rules[kind] or {}
+      table.insert(open_rules[kind], beginning)
+    else
+      exact_rules[name] = true
+    end
+  end
+end
+
+-- add_limit adds the limit of that kind and name, if there is a rule for it.
+local function add_limit(list, kind, name)
+  local limited = exact_rules[kind .. name]
+  for _, beginning in ipairs(not limited and open_rules[kind] or {}) do
+    limited = limited or string.sub(name, 1, #beginning) == beginning
+  end
+  if limited then
+    list[#list + 1] = kind .. name
+  end
+end
+
+-- limits_of returns the limits of a task; nil for none. keys are its limit keys, with commas between, nil for none. A
+-- run of a workflow has none, as it would hold what its steps wait for.
+local function limits_of(member, task_type, queue, keys)
+  if task_type == 'workflow' then
+    return nil
+  elseif not exact_rules then
+    read_rules()
+  end
+  local list = {}
+  for key in string.gmatch(keys or '', '[^,]+') do
+    add_limit(list, 'key:', key)
+  end
+  table.sort(list)
+  add_limit(list, 'type:', task_type)
+  add_limit(list, 'queue:', queue)
+  add_limit(list, 'namespace:', string.match(member, '^[^:]*'))
+  if exact_rules['all'] then
+    list[#list + 1] = 'all'
+  end
+  return #list > 0 and table.concat(list, ',') or nil
+end

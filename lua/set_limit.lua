@@ -1,0 +1,32 @@
+-- set_limit: sets what a limit allows, or deletes it.
+-- includes: clock, number, refuse, tell
+-- keys:
+--   rules  HASH
+-- args:
+--   name     text     of the limit
+--   rule     text     what it allows, as JSON; "" to delete it
+--   most     number   of limits that there may be
+--   by       text     who sets it, "" if nobody knows
+--   leaders  channel
+--   changes  channel
+-- reply:
+--   before  text  what it allowed before; "" if there was none
+-- refuses:
+--   LIMIT  there are as many limits as there may be; the detail is their number
+-- repeat: harmless: the limit allows that already
+-- full: works
+local before = redis.call('HGET', rules, name) or ''
+if rule ~= '' and before == '' and redis.call('HLEN', rules) >= most then
+  return refuse('LIMIT', int(most))
+end
+
+if rule ~= '' then
+  redis.call('HSET', rules, name, rule)
+else
+  redis.call('HDEL', rules, name)
+end
+if rule ~= before then
+  redis.call('PUBLISH', leaders, 'limits')
+  tell({ type = rule == '' and 'limit.deleted' or 'limit.set', limit_name = name, at = int(now), by = by })
+end
+return { before }
