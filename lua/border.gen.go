@@ -14,7 +14,7 @@ import (
 const (
 	CodeBusy      Code = "BUSY"       // trigger_schedule
 	CodeCancelled Code = "CANCELLED"  // finish, reap
-	CodeChanged   Code = "CHANGED"    // change, delete_workflow, fire, pack_rows, put_schedule, put_workflow, write_bulk
+	CodeChanged   Code = "CHANGED"    // change, delete_workflow, fire, pack_rows, put_schedule, put_workflow, set_limit, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
 	CodeFenced    Code = "FENCED"     // advance, claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, recount, sweep, take_back
 	CodeFull      Code = "FULL"       // acquire_lock, cordon
@@ -3726,6 +3726,7 @@ func (Retry) Decode(r *Reply) (v RetryReply) {
 // SetLimit runs set_limit.lua: sets what a limit allows, or deletes it.
 //
 // Refusals:
+//   - CodeChanged: the limit is no longer as the caller has read it
 //   - CodeLimit: there are as many limits as there may be; the detail is their number
 //
 // Repeated: harmless: the limit allows that already
@@ -3733,6 +3734,7 @@ type SetLimit struct {
 	Rules   RulesKey // HASH
 	Name    string   // of the limit
 	Rule    string   // what it allows, as JSON; "" to delete it
+	Read    string   // what the caller has read, on which its change is based; "" for no limit; "*" for a change that is based on nothing
 	Most    int      // of limits that there may be
 	By      string   // who sets it, "" if nobody knows
 	Leaders LeadersChannel
@@ -3752,7 +3754,7 @@ func (c SetLimit) Keys() []string { return []string{string(c.Rules)} }
 
 // Args are its ARGV.
 func (c SetLimit) Args() []any {
-	return []any{c.Name, c.Rule, c.Most, c.By, string(c.Leaders), string(c.Changes)}
+	return []any{c.Name, c.Rule, c.Read, c.Most, c.By, string(c.Leaders), string(c.Changes)}
 }
 
 // Decode reads its reply.

@@ -1,4 +1,4 @@
-// Package change says what happens to schedules, workflows, queues and nodes, and reads how Redis's channels tell it.
+// Package change says what happens to schedules, workflows, queues, limits and nodes, and reads how Redis's channels tell it.
 // It knows no Redis.
 package change
 
@@ -20,6 +20,7 @@ const (
 	Schedule Kind = "schedule"
 	Workflow Kind = "workflow"
 	Queue    Kind = "queue"
+	Limit    Kind = "limit"
 	Node     Kind = "node"
 )
 
@@ -36,7 +37,7 @@ const (
 // LostWord is the word on the channel of members for a node that counts as dead.
 const LostWord = "lost"
 
-// Change is something that happened to a schedule, a workflow, a queue or a node.
+// Change is something that happened to a schedule, a workflow, a queue, a limit or a node.
 type Change struct {
 	Type     string    // "<kind>.<what>"
 	At       time.Time // by Redis's clock
@@ -44,6 +45,7 @@ type Change struct {
 	Revision int       // of that; 0 if it is not known
 	Queue    string    // its name
 	Capacity int       // of a queue, on queue.limited; 0 for any number of tasks
+	Limit    string    // the name of a limit
 	Node     string    // its id
 	State    string    // of a node, on node.changed
 	By       string    // "" if nobody knows
@@ -65,13 +67,16 @@ type record struct {
 	Revision string `json:"revision,omitempty"`
 	Queue    string `json:"queue,omitempty"`
 	Capacity string `json:"limit,omitempty"` // nodes of earlier releases know it by this name
+	Name     string `json:"limit_name,omitempty"`
 	By       string `json:"by,omitempty"`
 	Note     string `json:"note,omitempty"`
 }
 
-// Encode writes a change of a schedule, a workflow or a queue as Decode reads it.
+// Encode writes a change of a schedule, a workflow, a queue or a limit as Decode reads it.
 func Encode(c Change) string {
-	r := record{Type: c.Type, At: strconv.FormatInt(c.At.UnixMilli(), 10), Queue: c.Queue, By: c.By, Note: c.Note}
+	r := record{
+		Type: c.Type, At: strconv.FormatInt(c.At.UnixMilli(), 10), Queue: c.Queue, Name: c.Limit, By: c.By, Note: c.Note,
+	}
 	if c.Ref != (task.Ref{}) {
 		r.Ref = c.Ref.String()
 	}
@@ -94,7 +99,7 @@ func Decode(message string) (Change, error) {
 	if err != nil {
 		return Change{}, fmt.Errorf("a change of type %q has no time: %w", task.Cut(r.Type, 100), err)
 	}
-	c := Change{Type: r.Type, At: time.UnixMilli(at).UTC(), Queue: r.Queue, By: r.By, Note: r.Note}
+	c := Change{Type: r.Type, At: time.UnixMilli(at).UTC(), Queue: r.Queue, Limit: r.Name, By: r.By, Note: r.Note}
 	c.Revision, _ = strconv.Atoi(r.Revision) // a schedule may be damaged
 	c.Capacity, _ = strconv.Atoi(r.Capacity)
 	switch c.Kind() {
@@ -102,6 +107,10 @@ func Decode(message string) (Change, error) {
 		c.Ref, err = task.ParseRef(r.Ref)
 	case Queue:
 		err = task.ValidateQueue(r.Queue)
+	case Limit:
+		if r.Name == "" {
+			err = fmt.Errorf("a change of type %q names no limit", task.Cut(r.Type, 100))
+		}
 	}
 	return c, err
 }

@@ -31,6 +31,9 @@ func TestDecode_ReadsWhatScriptsAndNodesPublish(t *testing.T) {
 		`{"type":"workflow.updated","at":"1767366245120","ref":"default:nightly","revision":"2","by":"ann"}`: {
 			Type: "workflow.updated", At: at, Ref: nightly, Revision: 2, By: "ann",
 		},
+		`{"type":"limit.set","at":"1767366245120","limit_name":"key:*","by":"ann"}`: {
+			Type: "limit.set", At: at, Limit: "key:*", By: "ann",
+		},
 		`{"type":"fleet.begun","at":"1767366245120","run":"b"}`: {Type: "fleet.begun", At: at},
 	} {
 		if got, err := change.Decode(message); err != nil || got != want {
@@ -41,7 +44,7 @@ func TestDecode_ReadsWhatScriptsAndNodesPublish(t *testing.T) {
 		"", "join n1", "[]", "{}", `{"type":"queue.paused","at":"soon","queue":"low"}`,
 		`{"type":"queue.paused","at":"1","queue":""}`, `{"type":"schedule.paused","at":"1","ref":"nightly"}`,
 		`{"type":"workflow.paused","at":"1","ref":"nightly"}`,
-		`{"type":"queue.paused","at":1,"queue":"low"}`,
+		`{"type":"queue.paused","at":1,"queue":"low"}`, `{"type":"limit.set","at":"1"}`,
 	} {
 		if got, err := change.Decode(message); err == nil {
 			t.Errorf("%q is read as %+v", message, got)
@@ -53,7 +56,7 @@ func TestEncode_WritesWhatDecodeReads(t *testing.T) {
 	t.Parallel()
 	for _, c := range []change.Change{
 		{Type: change.SchedulePaused, At: at, Ref: nightly, Revision: 3, By: "ann", Note: "a \"b\"\n<c>"},
-		{Type: "queue.paused", At: at, Queue: "low"},
+		{Type: "queue.paused", At: at, Queue: "low"}, {Type: "limit.deleted", At: at, Limit: "all", By: "ann"},
 	} {
 		if got, err := change.Decode(change.Encode(c)); err != nil || got != c {
 			t.Errorf("%+v is read as %+v, %v", c, got, err)

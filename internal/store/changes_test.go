@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/change"
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/limits"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -78,7 +80,7 @@ func said(c change.Change) string {
 	if c.Ref != (task.Ref{}) {
 		words = append(words, c.Ref.String(), fmt.Sprint("r", c.Revision))
 	}
-	for _, word := range []string{c.Queue, c.Node, c.State, c.By, c.Note} {
+	for _, word := range []string{c.Queue, c.Limit, c.Node, c.State, c.By, c.Note} {
 		if word != "" {
 			words = append(words, word)
 		}
@@ -206,6 +208,29 @@ func TestChanges_TellOfQueues(t *testing.T) {
 		{"limit", do(func() error { return limited.Set(w.Ctx, "low", 7, "ann") }), []string{"queue.limited low ann 7"}},
 		{"another limit", do(func() error { return limited.Set(w.Ctx, "low", 8, "") }), []string{"queue.limited low 8"}},
 		{"no limit", do(func() error { return limited.Set(w.Ctx, "low", 0, "ann") }), []string{"queue.limited low ann 0"}},
+	})
+}
+
+func TestChanges_TellOfLimits(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	name := limit.Name{Kind: limit.Key, Of: "*"}
+	slots := func(n int, by string) func() {
+		return func() {
+			_, err := w.Rules.Change(w.Ctx, name, by, func(e rules.Entry, _ time.Time) (rules.Entry, error) {
+				e.Rule = limit.Rule{Slots: n}
+				return e, nil
+			})
+			testkit.Must(t, err)
+		}
+	}
+	hear(t, w).check([]step{
+		{"set", slots(5, "ann"), []string{"limit.set key:* ann"}},
+		{"change", slots(6, ""), []string{"limit.set key:*"}},
+		{"delete", func() {
+			_, err := w.Rules.Delete(w.Ctx, name, "bob")
+			testkit.Must(t, err)
+		}, []string{"limit.deleted key:* bob"}},
 	})
 }
 

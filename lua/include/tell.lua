@@ -1,4 +1,4 @@
--- tell: publishes a change of a schedule, a workflow or a queue, for those who follow changes.
+-- tell: publishes a change of a schedule, a workflow, a queue or a limit, for those who follow changes.
 -- needs: arg changes
 -- includes: number
 

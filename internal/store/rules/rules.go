@@ -6,9 +6,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -25,6 +28,9 @@ type Rules struct{ l *layout.Layout }
 
 // New returns the limits of an installation. It sends nothing to Redis.
 func New(l *layout.Layout) *Rules { return &Rules{l} }
+
+// UntilResumed is when a pause ends that lasts until somebody resumes the limit: the last second that RFC 3339 can say.
+var UntilResumed = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // Entry is a limit as it was set.
 type Entry struct {
@@ -62,7 +68,7 @@ func Parse(name, text string) (Entry, error) {
 		Rule: limit.Rule{Slots: s.Slots, Rate: s.Rate, Per: time.Duration(s.Per) * time.Millisecond, Burst: s.Burst},
 	}
 	if s.Paused > 0 {
-		e.Rule.Paused = time.UnixMilli(s.Paused)
+		e.Rule.Paused = time.UnixMilli(s.Paused).UTC()
 	}
 	if err := e.Rule.Validate(); err != nil {
 		return Entry{}, fmt.Errorf("the limit %s cannot be read: %w", name, err)
@@ -82,32 +88,95 @@ func (e Entry) text() (string, error) {
 	return string(text), err
 }
 
-// Set writes a limit. Its At is the time of Redis. Errors: CodeInvalid, CodeUnavailable.
+// Set writes a limit, whatever there was. Its At is the time of Redis. Errors: CodeInvalid, CodeUnavailable.
 func (r *Rules) Set(ctx context.Context, e Entry) (Entry, error) {
-	if err := e.Rule.Validate(); err != nil {
-		return e, err
-	}
 	now, err := r.l.Now(ctx, 0)
 	if err != nil {
 		return e, layout.Unavailable(err)
+	}
+	return r.set(ctx, e, now, anything)
+}
+
+// set writes a limit that was read as the text read.
+func (r *Rules) set(ctx context.Context, e Entry, now time.Time, read string) (Entry, error) {
+	if err := e.Rule.Validate(); err != nil {
+		return e, err
 	}
 	e.At = now
 	text, err := e.text()
 	if err != nil {
 		return e, fmt.Errorf("writing the limit %s: %w", e.Name, err)
 	}
-	_, err = r.write(ctx, e.Name, text, e.By)
+	_, err = r.write(ctx, e.Name, text, e.By, read)
 	return e, err
+}
+
+// changeTries is how often a limit is read again that somebody else changes at the same time.
+const changeTries = 10
+
+// Change writes what decide makes of a limit. decide may be called several times. It gets the limit, with the zero Rule
+// if there is none or if it cannot be read, and the time of Redis. A limit that stays as it is, is not written, and one
+// with the zero Rule is deleted. Errors: CodeInvalid, CodeUnavailable, and those of decide.
+func (r *Rules) Change(
+	ctx context.Context, name limit.Name, by string, decide func(e Entry, now time.Time) (Entry, error),
+) (Entry, error) {
+	for range changeTries {
+		old, text, now, err := r.read(ctx, name)
+		if err != nil {
+			return Entry{}, err
+		}
+		e, err := decide(old, now)
+		if err != nil || e.Rule == old.Rule && e.Note == old.Note {
+			return e, err
+		}
+		e.Name, e.By = name, by
+		if e.Rule == (limit.Rule{}) {
+			_, err = r.write(ctx, name, "", by, text)
+		} else {
+			e, err = r.set(ctx, e, now, text)
+		}
+		if !redisx.RefusedWith(err, lua.CodeChanged) {
+			return e, err
+		}
+	}
+	return Entry{}, task.Errorf(task.CodeUnavailable, "the limit %s has changed during each of %d tries to change it: try again",
+		name, changeTries)
+}
+
+// read reads a limit, and its text; "" for none. Error: CodeUnavailable.
+func (r *Rules) read(ctx context.Context, name limit.Name) (e Entry, text string, now time.Time, _ error) {
+	err := r.l.WithNow(ctx, 0, &now, func() (err error) {
+		text, err = r.l.DB.HGet(ctx, string(r.l.Keys.Rules()), name.String()).Result()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return e, "", now, layout.Unavailable(err)
+	case text == "":
+		return Entry{Name: name}, "", now, nil
+	}
+	if e, err = Parse(name.String(), text); err != nil {
+		e = Entry{Name: name}
+	}
+	return e, text, now, nil
 }
 
 // Delete lifts a limit. existed reports whether there was one. Error: CodeUnavailable.
 func (r *Rules) Delete(ctx context.Context, name limit.Name, by string) (existed bool, _ error) {
-	return r.write(ctx, name, "", by)
+	return r.write(ctx, name, "", by, anything)
 }
 
-func (r *Rules) write(ctx context.Context, name limit.Name, text, by string) (existed bool, _ error) {
+// anything stands for the text of a limit, whatever it is.
+const anything = "*"
+
+// write writes the text of a limit that was read as the text read. Errors: CodeInvalid if there are too many, the
+// refusal CodeChanged of the script, CodeUnavailable.
+func (r *Rules) write(ctx context.Context, name limit.Name, text, by, read string) (existed bool, _ error) {
 	call := lua.SetLimit{
-		Rules: r.l.Keys.Rules(), Name: name.String(), Rule: text, Most: Most, By: by,
+		Rules: r.l.Keys.Rules(), Name: name.String(), Rule: text, Read: read, Most: Most, By: by,
 		Leaders: r.l.Keys.Leaders(), Changes: r.l.Keys.Changes(),
 	}
 	reply, err := redisx.Run(ctx, r.l.DB, call)
@@ -115,6 +184,8 @@ func (r *Rules) write(ctx context.Context, name limit.Name, text, by string) (ex
 	case redisx.RefusedWith(err, lua.CodeLimit):
 		return false, task.Invalid("name", "there are %d limits, and no more may be: delete another one, or set one for %q",
 			Most, string(name.Kind)+":*")
+	case redisx.RefusedWith(err, lua.CodeChanged):
+		return false, err
 	case err != nil:
 		return false, layout.Unavailable(err)
 	}
