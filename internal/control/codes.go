@@ -21,6 +21,9 @@ const (
 	// CodeNodeNotFound: no node of that id or name is on the list, and none of that id has lost attempts lately.
 	CodeNodeNotFound task.Code = "node_not_found"
 
+	// CodeLimitNotFound: no limit has that name.
+	CodeLimitNotFound task.Code = "limit_not_found"
+
 	// CodeTooManyNames: nobody runs the task, and too many queues and types wait.
 	CodeTooManyNames task.Code = "too_many_names"
 )

@@ -38,6 +38,7 @@ const (
 	AboutSchedule     Subject = "schedule"
 	AboutWorkflow     Subject = "workflow"
 	AboutQueue        Subject = "queue"
+	AboutLimit        Subject = "limit"
 	AboutLock         Subject = "lock"
 	AboutNode         Subject = "node"
 	AboutNamespace    Subject = "namespace"
@@ -121,6 +122,12 @@ var operations = map[string]Operation{
 	"resumeQueue":           {Role: Operator, About: AboutQueue, Changes: true},
 	"setQueueCapacity":      {Role: Operator, About: AboutQueue, Changes: true},
 	"limitQueue":            {Role: Operator, About: AboutQueue, Changes: true}, // the old name of setQueueCapacity
+	"listLimits":            {Role: Viewer, About: AboutLimit},
+	"getLimit":              {Role: Viewer, About: AboutLimit},
+	"setLimit":              {Role: Operator, About: AboutLimit, Changes: true},
+	"pauseLimit":            {Role: Operator, About: AboutLimit, Changes: true},
+	"resumeLimit":           {Role: Operator, About: AboutLimit, Changes: true},
+	"deleteLimit":           {Role: Operator, About: AboutLimit, Changes: true},
 	"getStatus":             {Role: Viewer, About: AboutInstallation},
 	"getMemory":             {Role: Viewer, About: AboutInstallation},
 	"examine":               {Role: Admin, About: AboutInstallation},

@@ -1,0 +1,346 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/limit"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/rules"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	// LimitUsesMost is how many keys, types, queues or namespaces are listed of a limit whose name ends with "*".
+	LimitUsesMost = 20
+	// LimitPauseLimit is the longest time that a pause of a limit can be given.
+	LimitPauseLimit = 365 * 24 * time.Hour
+)
+
+// LimitRule says what a limit allows.
+type LimitRule = limit.Rule
+
+// LimitUse is how much of a limit is in use: by tasks that hold a slot, and by tasks that are due and wait.
+type LimitUse struct {
+	Name          string
+	Held, Waiting int
+}
+
+// LimitInfo is a limit, and how much of it is in use.
+type LimitInfo struct {
+	LimitUse             // of all names that it applies to
+	Rule       LimitRule // without its pause
+	Paused     bool
+	Until      time.Time // when the pause ends; zero: when somebody resumes the limit
+	Note       string    // why it is paused
+	By         string    // who set, paused or resumed it last, "" if nobody knows
+	At         time.Time // when
+	Names      int       // of a name that ends with "*": how many names are in use
+	Uses       []LimitUse
+	IsWildcard bool // its name ends with "*"
+}
+
+// LimitPause says how long a limit is paused, and why.
+type LimitPause struct {
+	For   time.Duration // 0: until Until
+	Until time.Time     // zero, with For 0: until somebody resumes the limit
+	Note  string
+}
+
+// ListLimits returns the limits, from narrow to wide. Under redisx.LeavingOut, what cannot be read is left out. Errors:
+// CodeInvalid while nodes live that do not know limits, CodeUnavailable.
+func (c *Control) ListLimits(ctx context.Context, who Caller) ([]LimitInfo, error) {
+	if _, err := c.begin(ctx, who, "listLimits"); err != nil {
+		return nil, err
+	}
+	entries, now, err := c.readLimits(ctx)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	owners := ownersOf(entries)
+	return c.limitInfos(ctx, entries, now, owners, func(name string) bool { _, is := owners.of(name); return is })
+}
+
+// GetLimit returns a limit by its name. Errors: as ListLimits, and CodeLimitNotFound.
+func (c *Control) GetLimit(ctx context.Context, who Caller, name string) (LimitInfo, error) {
+	if _, err := c.begin(ctx, who, "getLimit"); err != nil {
+		return LimitInfo{}, err
+	}
+	n, err := limit.ParseName(name)
+	if err != nil {
+		return LimitInfo{}, err
+	}
+	entries, now, err := c.readLimits(ctx)
+	if err != nil {
+		return LimitInfo{}, err
+	}
+	at := slices.IndexFunc(entries, func(e rules.Entry) bool { return e.Name == n })
+	if at < 0 {
+		return LimitInfo{}, limitNotFound(n, entries)
+	}
+	owners := ownersOf(entries)
+	is := func(name string) bool { owner, _ := owners.of(name); return owner == n }
+	infos, err := c.limitInfos(ctx, entries[at:at+1], now, owners, is)
+	if err != nil {
+		return LimitInfo{}, err
+	}
+	return infos[0], nil
+}
+
+// readLimits reads the limits, and the time of Redis. Errors: as ListLimits.
+func (c *Control) readLimits(ctx context.Context) ([]rules.Entry, time.Time, error) {
+	if err := c.checkLimits(); err != nil {
+		return nil, time.Time{}, err
+	}
+	return c.store.Rules.All(ctx)
+}
+
+// checkLimits refuses limits while nodes live that would not follow them. Error: CodeInvalid.
+func (c *Control) checkLimits() error {
+	if !c.store.HasLimits() {
+		return task.Errorf(task.CodeInvalid, "limits work as soon as no living node is of an earlier release, as those do "+
+			"not follow them: upgrade or stop these nodes, see dtsctl node list")
+	}
+	return nil
+}
+
+// limitInfos returns what is known of limits. It counts the tasks of the names that wanted reports.
+func (c *Control) limitInfos(
+	ctx context.Context, entries []rules.Entry, now time.Time, owners limitOwners, wanted func(string) bool,
+) ([]LimitInfo, error) {
+	uses, more, err := c.store.Rules.Use(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	if more {
+		redisx.PassOn(ctx, []string{fmt.Sprintf("the limits are in use in more than %d places, and what is beyond these was "+
+			"not counted: ask for a single limit", rules.UsesMost)})
+	}
+	infos := make([]LimitInfo, len(entries))
+	places := make(map[limit.Name]*LimitInfo, len(entries))
+	for i, e := range entries {
+		infos[i] = limitInfo(e, now)
+		places[e.Name] = &infos[i]
+	}
+	for name, use := range uses {
+		owner, _ := owners.of(name)
+		if info := places[owner]; info != nil {
+			info.add(LimitUse{name, use.Held, use.Waiting})
+		}
+	}
+	for i := range infos {
+		infos[i].cut()
+	}
+	return infos, nil
+}
+
+// limitInfo is a limit of which nothing is in use.
+func limitInfo(e rules.Entry, now time.Time) LimitInfo {
+	info := LimitInfo{
+		LimitUse: LimitUse{Name: e.Name.String()}, Rule: e.Rule, By: e.By, At: e.At, IsWildcard: isWildcard(e.Name),
+	}
+	info.Rule.Paused = time.Time{}
+	if info.Paused = e.Rule.Paused.After(now); info.Paused {
+		info.Note = e.Note
+		if e.Rule.Paused.Before(rules.UntilResumed) {
+			info.Until = e.Rule.Paused
+		}
+	}
+	return info
+}
+
+func (i *LimitInfo) add(use LimitUse) {
+	i.Held, i.Waiting = i.Held+use.Held, i.Waiting+use.Waiting
+	if i.IsWildcard {
+		i.Uses = append(i.Uses, use)
+	}
+}
+
+// cut keeps the names of which most tasks wait.
+func (i *LimitInfo) cut() {
+	i.Names = len(i.Uses)
+	slices.SortFunc(i.Uses, func(a, b LimitUse) int {
+		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Held, a.Held), cmp.Compare(a.Name, b.Name))
+	})
+	i.Uses = i.Uses[:min(len(i.Uses), LimitUsesMost)]
+}
+
+func isWildcard(n limit.Name) bool { return strings.HasSuffix(n.Of, "*") }
+
+// limitOwners know which limit applies to a key, type, queue or namespace.
+type limitOwners struct {
+	exact map[limit.Name]bool
+	open  map[limit.Kind][]string // what is before the "*", the longest first
+	known map[string]limit.Name   // what of has found, by its argument
+}
+
+func ownersOf(entries []rules.Entry) limitOwners {
+	o := limitOwners{make(map[limit.Name]bool), make(map[limit.Kind][]string), make(map[string]limit.Name)}
+	for _, e := range entries {
+		if begin, open := strings.CutSuffix(e.Name.Of, "*"); open {
+			o.open[e.Name.Kind] = append(o.open[e.Name.Kind], begin)
+		} else {
+			o.exact[e.Name] = true
+		}
+	}
+	for _, begins := range o.open {
+		slices.SortFunc(begins, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	}
+	return o
+}
+
+// of returns the name of the limit that applies to a name, as limit.Table.Of writes it; is is false if there is none.
+func (o limitOwners) of(name string) (_ limit.Name, is bool) {
+	if owner, known := o.known[name]; known {
+		return owner, owner != limit.Name{}
+	}
+	n, err := limit.ParseName(name)
+	if err != nil {
+		return limit.Name{}, false
+	}
+	owner := limit.Name{}
+	begins := func(begin string) bool { return strings.HasPrefix(n.Of, begin) }
+	if o.exact[n] {
+		owner = n
+	} else if i := slices.IndexFunc(o.open[n.Kind], begins); i >= 0 {
+		owner = limit.Name{Kind: n.Kind, Of: o.open[n.Kind][i] + "*"}
+	}
+	o.known[name] = owner
+	return owner, owner != limit.Name{}
+}
+
+// limitNotFound says that no limit has that name, and which name may be meant.
+func limitNotFound(n limit.Name, entries []rules.Entry) error {
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name.String()
+	}
+	hint := "see dtsctl limit list"
+	if owner, applies := ownersOf(entries).of(n.String()); applies {
+		hint = fmt.Sprintf("the limit %q applies to it", owner)
+	} else if nearest := config.Nearest(n.String(), names); nearest != "" {
+		hint = fmt.Sprintf("did you mean %q?", nearest)
+	}
+	return task.Errorf(CodeLimitNotFound, "no limit has the name %q; %s", n, hint)
+}
+
+// SetLimit sets what a limit allows, and creates the limit if there is none. It keeps a pause. A limit that allows that
+// already stays as it is. Errors: CodeInvalid, CodeUnavailable.
+func (c *Control) SetLimit(ctx context.Context, who Caller, name string, rule LimitRule) error {
+	if _, err := c.begin(ctx, who, "setLimit"); err != nil {
+		return err
+	}
+	rule.Paused = time.Time{}
+	if err := rule.Validate(); err != nil {
+		return err
+	}
+	return c.changeLimit(ctx, who, name, func(e rules.Entry, now time.Time) (rules.Entry, error) {
+		if e.Rule.Paused.After(now) {
+			rule.Paused = e.Rule.Paused
+		} else {
+			e.Note = ""
+		}
+		e.Rule = rule
+		return e, nil
+	})
+}
+
+// PauseLimit lets no task of a limit be handed over for a time. It creates the limit if there is none. A second pause
+// replaces the first. Errors: CodeInvalid, CodeUnavailable.
+func (c *Control) PauseLimit(ctx context.Context, who Caller, name string, p LimitPause) error {
+	if _, err := c.begin(ctx, who, "pauseLimit"); err != nil {
+		return err
+	}
+	if err := checkNote(p.Note); err != nil {
+		return err
+	}
+	return c.changeLimit(ctx, who, name, func(e rules.Entry, now time.Time) (rules.Entry, error) {
+		until, err := p.end(now)
+		e.Rule.Paused, e.Note = until, p.Note
+		return e, err
+	})
+}
+
+// end returns when a pause ends that begins now. Error: CodeInvalid.
+func (p LimitPause) end(now time.Time) (time.Time, error) {
+	switch {
+	case p.For != 0 && !p.Until.IsZero():
+		return now, task.Invalid("for", "is given beside until: give one of them")
+	case p.For != 0 && (p.For < time.Second || p.For > LimitPauseLimit):
+		return now, task.Invalid("for", "is %s: write 1s to %s, or leave it out", task.FormatDuration(p.For),
+			task.FormatDuration(LimitPauseLimit))
+	case p.For != 0:
+		return now.Add(p.For).UTC().Truncate(time.Millisecond), nil
+	case p.Until.IsZero():
+		return rules.UntilResumed, nil
+	case !p.Until.After(now) || p.Until.After(now.Add(LimitPauseLimit)):
+		return now, task.Invalid("until", "is %s: write a time after now, %s, and at most a year ahead, or leave it out",
+			p.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return p.Until.UTC().Truncate(time.Millisecond), nil
+}
+
+// ResumeLimit ends the pause of a limit. It deletes a limit that has nothing but the pause. Errors: CodeInvalid,
+// CodeLimitNotFound, CodeUnavailable.
+func (c *Control) ResumeLimit(ctx context.Context, who Caller, name string) error {
+	if _, err := c.begin(ctx, who, "resumeLimit"); err != nil {
+		return err
+	}
+	found := false
+	err := c.changeLimit(ctx, who, name, func(e rules.Entry, _ time.Time) (rules.Entry, error) {
+		found = e.Rule != LimitRule{}
+		e.Rule.Paused, e.Note = time.Time{}, ""
+		return e, nil
+	})
+	if err == nil && !found {
+		return c.noLimit(ctx, name)
+	}
+	return err
+}
+
+// DeleteLimit lifts a limit. Errors: CodeInvalid, CodeLimitNotFound, CodeUnavailable.
+func (c *Control) DeleteLimit(ctx context.Context, who Caller, name string) error {
+	if _, err := c.begin(ctx, who, "deleteLimit"); err != nil {
+		return err
+	}
+	n, err := limit.ParseName(name)
+	if err := cmp.Or(err, c.checkLimits()); err != nil {
+		return err
+	}
+	existed, err := c.store.Rules.Delete(ctx, n, who.By())
+	if err == nil && !existed {
+		return c.noLimit(ctx, name)
+	}
+	return err
+}
+
+// changeLimit changes a limit, as rules.Change does. Errors: those, and CodeInvalid for the name.
+func (c *Control) changeLimit(
+	ctx context.Context, who Caller, name string, decide func(rules.Entry, time.Time) (rules.Entry, error),
+) error {
+	n, err := limit.ParseName(name)
+	if err := cmp.Or(err, c.checkLimits()); err != nil {
+		return err
+	}
+	_, err = c.store.Rules.Change(ctx, n, who.By(), decide)
+	return err
+}
+
+// noLimit says that no limit has that name, which can be read.
+func (c *Control) noLimit(ctx context.Context, name string) error {
+	n, err := limit.ParseName(name)
+	if err != nil {
+		return err
+	}
+	ctx, _ = redisx.LeavingOut(ctx)
+	entries, _, err := c.store.Rules.All(ctx)
+	if err != nil {
+		return err
+	}
+	return limitNotFound(n, entries)
+}
