@@ -27,6 +27,7 @@ const (
 	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment
 	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its capacity allows
 	CodeNodeNotFound     Code = "node_not_found"     // no node has this id or name
+	CodeLimitNotFound    Code = "limit_not_found"    // no limit has that name
 	CodeQueueNotFound    Code = "queue_not_found"    // no worker node has served this queue, and no task was put into it
 	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and too many queues and types wait
 	CodeTooManyCordons   Code = "too_many_cordons"   // so many ids and names of nodes are cordoned

@@ -93,7 +93,7 @@ func (r *rig) owe(answers int) (pay func()) {
 var goesOn = []string{
 	"cancelTask", "reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker", "deleteSchedule",
 	"triggerSchedule", "acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue",
-	"setQueueCapacity", "limitQueue",
+	"setQueueCapacity", "limitQueue", "setLimit", "deleteLimit", "pauseLimit", "resumeLimit",
 	"forgetTask", "startBulk", "stopBulk",
 	"deleteWorkflow",
 }

@@ -778,7 +778,7 @@ type ServerInterface interface {
 	// Repair Examine the installation, and repair what is found
 	// (POST /v1/doctor/repair)
 	Repair(ctx echo.Context, params RepairParams) error
-	// FollowEvents Follow what happens to tasks, schedules, workflows, queues and nodes
+	// FollowEvents Follow what happens to tasks, schedules, workflows, queues, limits and nodes
 	// (GET /v1/events)
 	FollowEvents(ctx echo.Context, params FollowEventsParams) error
 	// ListFailures Why attempts failed lately
@@ -790,6 +790,24 @@ type ServerInterface interface {
 	// NextTicks The next ticks of all schedules
 	// (GET /v1/forecast/next)
 	NextTicks(ctx echo.Context, params NextTicksParams) error
+	// ListLimits List limits
+	// (GET /v1/limits)
+	ListLimits(ctx echo.Context) error
+	// DeleteLimit Delete a limit
+	// (DELETE /v1/limits/{name})
+	DeleteLimit(ctx echo.Context, name LimitName) error
+	// GetLimit Get a limit
+	// (GET /v1/limits/{name})
+	GetLimit(ctx echo.Context, name LimitName) error
+	// SetLimit Set a limit
+	// (PUT /v1/limits/{name})
+	SetLimit(ctx echo.Context, name LimitName) error
+	// PauseLimit Pause a limit
+	// (POST /v1/limits/{name}/pause)
+	PauseLimit(ctx echo.Context, name LimitName) error
+	// ResumeLimit Resume a paused limit
+	// (POST /v1/limits/{name}/resume)
+	ResumeLimit(ctx echo.Context, name LimitName) error
 	// ListLocks List the locks that are held
 	// (GET /v1/locks)
 	ListLocks(ctx echo.Context, params ListLocksParams) error
@@ -1364,6 +1382,95 @@ func (w *ServerInterfaceWrapper) NextTicks(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.NextTicks(ctx, params)
+	return err
+}
+
+// ListLimits converts echo context to params.
+func (w *ServerInterfaceWrapper) ListLimits(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListLimits(ctx)
+	return err
+}
+
+// DeleteLimit converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteLimit(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LimitName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteLimit(ctx, name)
+	return err
+}
+
+// GetLimit converts echo context to params.
+func (w *ServerInterfaceWrapper) GetLimit(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LimitName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetLimit(ctx, name)
+	return err
+}
+
+// SetLimit converts echo context to params.
+func (w *ServerInterfaceWrapper) SetLimit(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LimitName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SetLimit(ctx, name)
+	return err
+}
+
+// PauseLimit converts echo context to params.
+func (w *ServerInterfaceWrapper) PauseLimit(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LimitName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PauseLimit(ctx, name)
+	return err
+}
+
+// ResumeLimit converts echo context to params.
+func (w *ServerInterfaceWrapper) ResumeLimit(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LimitName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResumeLimit(ctx, name)
 	return err
 }
 
@@ -3760,6 +3867,12 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/queues/:queue/why", wrapper.WhyQueue, options.OperationMiddlewares["whyQueue"]...)
 	router.PUT(options.BaseURL+"/v1/queues/:queue/capacity", wrapper.SetQueueCapacity, options.OperationMiddlewares["setQueueCapacity"]...)
 	router.PUT(options.BaseURL+"/v1/queues/:queue/limit", wrapper.LimitQueue, options.OperationMiddlewares["limitQueue"]...)
+	router.GET(options.BaseURL+"/v1/limits", wrapper.ListLimits, options.OperationMiddlewares["listLimits"]...)
+	router.DELETE(options.BaseURL+"/v1/limits/:name", wrapper.DeleteLimit, options.OperationMiddlewares["deleteLimit"]...)
+	router.GET(options.BaseURL+"/v1/limits/:name", wrapper.GetLimit, options.OperationMiddlewares["getLimit"]...)
+	router.PUT(options.BaseURL+"/v1/limits/:name", wrapper.SetLimit, options.OperationMiddlewares["setLimit"]...)
+	router.POST(options.BaseURL+"/v1/limits/:name/pause", wrapper.PauseLimit, options.OperationMiddlewares["pauseLimit"]...)
+	router.POST(options.BaseURL+"/v1/limits/:name/resume", wrapper.ResumeLimit, options.OperationMiddlewares["resumeLimit"]...)
 	router.GET(options.BaseURL+"/v1/status", wrapper.GetStatus, options.OperationMiddlewares["getStatus"]...)
 	router.GET(options.BaseURL+"/v1/memory", wrapper.GetMemory, options.OperationMiddlewares["getMemory"]...)
 	router.GET(options.BaseURL+"/v1/doctor", wrapper.Examine, options.OperationMiddlewares["examine"]...)

@@ -78,7 +78,8 @@ func subjectWords(subjects []wire.EventSubject) string {
 func wireChange(c change.Change) wire.Change {
 	out := wire.Change{
 		Type: c.Type, At: wire.At(c.At), Namespace: wire.Given(c.Ref.Namespace),
-		Revision: wire.Given(c.Revision), Queue: wire.Given(c.Queue), Node: wire.Given(c.Node), State: wire.Given(c.State),
+		Revision: wire.Given(c.Revision), Queue: wire.Given(c.Queue), LimitName: wire.Given(c.Limit),
+		Node: wire.Given(c.Node), State: wire.Given(c.State),
 		By: wire.Given(c.By), Note: wire.Given(c.Note),
 	}
 	switch c.Kind() {

@@ -27,12 +27,13 @@ var someChanges = []change.Change{
 	{Type: change.QueueLimited, At: start, Queue: "default"},
 	{Type: change.NodeJoined, At: start, Node: "n1"},
 	{Type: change.NodeChanged, At: start, Node: "n2", State: "draining"},
+	{Type: "limit.set", At: start, Limit: "key:*", By: "ann"},
 }
 
 func TestFollowEvents_SendsChanges(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	l := r.listen("/v1/events?about=schedule,workflow,queue,node")
+	l := r.listen("/v1/events?about=schedule,workflow,queue,limit,node")
 	r.source.publish(event("task.running", "a"))
 	for _, c := range someChanges {
 		r.source.tell(c)
@@ -45,6 +46,7 @@ func TestFollowEvents_SendsChanges(t *testing.T) {
 		`{"type":"queue.limited","queue":"default","capacity":0,"limit":0}`,
 		`{"type":"node.joined","node":"n1"}`,
 		`{"type":"node.changed","node":"n2","state":"draining"}`,
+		`{"type":"limit.set","limit_name":"key:*","by":"ann"}`,
 	} {
 		m, data := l.next(), asMap(t, want)
 		data["at"] = "2026-01-02T15:04:05.120Z"
@@ -76,6 +78,7 @@ func TestFollowEvents_FiltersChanges(t *testing.T) {
 		"?about=queue":                    "low default",
 		"?about=queue&namespace=acme":     "low default",
 		"?about=queue,schedule&queue=low": "nightly hourly low",
+		"?about=limit":                    "limit.set",
 		"?about=node&node=n2":             "n2",
 		"?about=task,node&state=running":  "n1 n2",
 		"?about=task,node&state=failed":   "n1 n2 task.failed",

@@ -242,6 +242,7 @@ func (r *rig) fill() {
 	made("POST", "/v1/schedules/nightly/trigger", "")
 	made("POST", "/v1/locks/door/acquire", `{"holder":"me","ttl":"1h"}`)
 	made("PUT", "/v1/queues/default/limit", `{"limit":1000}`)
+	made("PUT", "/v1/limits/key:*", `{"slots":5}`)
 	r.openQueue("default")
 	r.createFlow("flow")
 	r.plan("flow", true)

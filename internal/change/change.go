@@ -1,5 +1,5 @@
-// Package change says what happens to schedules, workflows, queues, limits and nodes, and reads how Redis's channels tell it.
-// It knows no Redis.
+// Package change says what happens to schedules, workflows, queues, limits and nodes, and reads how Redis's channels
+// tell it. It knows no Redis.
 package change
 
 import (

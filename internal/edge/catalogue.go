@@ -135,6 +135,11 @@ var catalogue = map[task.Code]entry{
 		meaning: "there is no bulk action of that id, or it is none of the newest 100",
 		help:    "`dtsctl bulk list` shows the actions.",
 	},
+	control.CodeLimitNotFound: {
+		status: http.StatusNotFound, title: "No such limit",
+		meaning: "no limit has that name",
+		help:    "`dtsctl limit list` shows the limits. `key:*` is a name of its own beside `key:tenant-7`.",
+	},
 	control.CodeQueueNotFound: {
 		status: http.StatusNotFound, title: "No such queue",
 		meaning: "no worker node has served a queue of that name, and no task was put into it",

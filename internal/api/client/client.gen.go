@@ -758,6 +758,12 @@ type StartBulkJSONRequestBody = BulkRequest
 // PreviewBulkJSONRequestBody defines body for PreviewBulk for application/json ContentType.
 type PreviewBulkJSONRequestBody = BulkRequest
 
+// SetLimitJSONRequestBody defines body for SetLimit for application/json ContentType.
+type SetLimitJSONRequestBody = LimitRule
+
+// PauseLimitJSONRequestBody defines body for PauseLimit for application/json ContentType.
+type PauseLimitJSONRequestBody = LimitPause
+
 // AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
 type AcquireLockJSONRequestBody = LockRequest
 
@@ -1008,7 +1014,7 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
 	Repair(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// FollowEvents Follow what happens to tasks, schedules, workflows, queues and nodes
+	// FollowEvents Follow what happens to tasks, schedules, workflows, queues, limits and nodes
 	//
 	// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 	// Change of something else that `about` asks for. The types of tasks
@@ -1027,6 +1033,7 @@ type ClientInterface interface {
 	// | `workflow.deleted` | somebody deleted it |
 	// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
 	// | `queue.limited` | the capacity of a queue is another one |
+	// | `limit.set`, `limit.deleted` | somebody set, paused or resumed the limit `limit_name`, or deleted it |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
 	// | `node.changed` | it has another `state`, as `draining`. With `cordoned` and `uncordoned`, `node` is the id or the name that was cordoned |
@@ -1036,7 +1043,7 @@ type ClientInterface interface {
 	// and workflows, `schedule` of tasks and schedules, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
 	// of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
 	//
-	// Nodes of an earlier release tell nothing of schedules, workflows and queues, and asynq's own tools tell nothing of queues.
+	// Nodes of an earlier release tell nothing of schedules, workflows, queues and limits, and asynq's own tools tell nothing of queues.
 	//
 	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -1084,6 +1091,71 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
 	NextTicks(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListLimits List limits
+	//
+	// All limits, keys first, then types, queues, namespaces and `all`. Limits work as soon as no living node is of an earlier
+	// release; until then, all operations on limits are refused.
+	//
+	// Corresponds with GET /v1/limits (the `ListLimits` operationId).
+	ListLimits(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteLimit Delete a limit
+	//
+	// Corresponds with DELETE /v1/limits/{name} (the `DeleteLimit` operationId).
+	DeleteLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetLimit Get a limit
+	//
+	// Corresponds with GET /v1/limits/{name} (the `GetLimit` operationId).
+	GetLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetLimitWithBody Set a limit
+	//
+	// Creates the limit, or replaces what it allows. It has `slots`, a `rate`, or both. A pause stays. Leaders follow at once, and in
+	// 10 s at the latest. A new limit counts tasks that are handed over from then on.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
+	SetLimitWithBody(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetLimit Set a limit
+	//
+	// Creates the limit, or replaces what it allows. It has `slots`, a `rate`, or both. A pause stays. Leaders follow at once, and in
+	// 10 s at the latest. A new limit counts tasks that are handed over from then on.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
+	SetLimit(ctx context.Context, name LimitName, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PauseLimitWithBody Pause a limit
+	//
+	// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
+	// created, and has only the pause. A second pause replaces the first.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/limits/{name}/pause (the `PauseLimit` operationId).
+	PauseLimitWithBody(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PauseLimit Pause a limit
+	//
+	// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
+	// created, and has only the pause. A second pause replaces the first.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/limits/{name}/pause (the `PauseLimit` operationId).
+	PauseLimit(ctx context.Context, name LimitName, body PauseLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ResumeLimit Resume a paused limit
+	//
+	// Harmless if it is not paused. A limit that has only a pause is deleted.
+	//
+	// Corresponds with POST /v1/limits/{name}/resume (the `ResumeLimit` operationId).
+	ResumeLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListLocks List the locks that are held
 	//
@@ -2278,7 +2350,7 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 	return c.Client.Do(req)
 }
 
-// FollowEvents Follow what happens to tasks, schedules, workflows, queues and nodes
+// FollowEvents Follow what happens to tasks, schedules, workflows, queues, limits and nodes
 //
 // A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 // Change of something else that `about` asks for. The types of tasks
@@ -2297,6 +2369,7 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // | `workflow.deleted` | somebody deleted it |
 // | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
 // | `queue.limited` | the capacity of a queue is another one |
+// | `limit.set`, `limit.deleted` | somebody set, paused or resumed the limit `limit_name`, or deleted it |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 // | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
 // | `node.changed` | it has another `state`, as `draining`. With `cordoned` and `uncordoned`, `node` is the id or the name that was cordoned |
@@ -2306,7 +2379,7 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // and workflows, `schedule` of tasks and schedules, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
 // of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
 //
-// Nodes of an earlier release tell nothing of schedules, workflows and queues, and asynq's own tools tell nothing of queues.
+// Nodes of an earlier release tell nothing of schedules, workflows, queues and limits, and asynq's own tools tell nothing of queues.
 //
 // A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 // 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -2385,6 +2458,151 @@ func (c *Client) Forecast(ctx context.Context, params *ForecastParams, reqEditor
 // Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
 func (c *Client) NextTicks(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewNextTicksRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListLimits List limits
+//
+// All limits, keys first, then types, queues, namespaces and `all`. Limits work as soon as no living node is of an earlier
+// release; until then, all operations on limits are refused.
+//
+// Corresponds with GET /v1/limits (the `ListLimits` operationId).
+func (c *Client) ListLimits(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListLimitsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteLimit Delete a limit
+//
+// Corresponds with DELETE /v1/limits/{name} (the `DeleteLimit` operationId).
+func (c *Client) DeleteLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteLimitRequest(c.Server, name)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetLimit Get a limit
+//
+// Corresponds with GET /v1/limits/{name} (the `GetLimit` operationId).
+func (c *Client) GetLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetLimitRequest(c.Server, name)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetLimitWithBody Set a limit
+//
+// Creates the limit, or replaces what it allows. It has `slots`, a `rate`, or both. A pause stays. Leaders follow at once, and in
+// 10 s at the latest. A new limit counts tasks that are handed over from then on.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
+func (c *Client) SetLimitWithBody(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetLimitRequestWithBody(c.Server, name, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetLimit Set a limit
+//
+// Creates the limit, or replaces what it allows. It has `slots`, a `rate`, or both. A pause stays. Leaders follow at once, and in
+// 10 s at the latest. A new limit counts tasks that are handed over from then on.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
+func (c *Client) SetLimit(ctx context.Context, name LimitName, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetLimitRequest(c.Server, name, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PauseLimitWithBody Pause a limit
+//
+// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
+// created, and has only the pause. A second pause replaces the first.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/limits/{name}/pause (the `PauseLimit` operationId).
+func (c *Client) PauseLimitWithBody(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseLimitRequestWithBody(c.Server, name, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PauseLimit Pause a limit
+//
+// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
+// created, and has only the pause. A second pause replaces the first.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/limits/{name}/pause (the `PauseLimit` operationId).
+func (c *Client) PauseLimit(ctx context.Context, name LimitName, body PauseLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseLimitRequest(c.Server, name, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ResumeLimit Resume a paused limit
+//
+// Harmless if it is not paused. A limit that has only a pause is deleted.
+//
+// Corresponds with POST /v1/limits/{name}/resume (the `ResumeLimit` operationId).
+func (c *Client) ResumeLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResumeLimitRequest(c.Server, name)
 	if err != nil {
 		return nil, err
 	}
@@ -5168,6 +5386,229 @@ func NewNextTicksRequest(server string, params *NextTicksParams) (*http.Request,
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListLimitsRequest constructs an http.Request for the ListLimits method
+func NewListLimitsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/limits")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeleteLimitRequest constructs an http.Request for the DeleteLimit method
+func NewDeleteLimitRequest(server string, name LimitName) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/limits/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetLimitRequest constructs an http.Request for the GetLimit method
+func NewGetLimitRequest(server string, name LimitName) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/limits/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSetLimitRequest calls the generic SetLimit builder with application/json body
+func NewSetLimitRequest(server string, name LimitName, body SetLimitJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetLimitRequestWithBody(server, name, "application/json", bodyReader)
+}
+
+// NewSetLimitRequestWithBody constructs an http.Request for the SetLimit method, with any body, and a specified content type
+func NewSetLimitRequestWithBody(server string, name LimitName, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/limits/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewPauseLimitRequest calls the generic PauseLimit builder with application/json body
+func NewPauseLimitRequest(server string, name LimitName, body PauseLimitJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPauseLimitRequestWithBody(server, name, "application/json", bodyReader)
+}
+
+// NewPauseLimitRequestWithBody constructs an http.Request for the PauseLimit method, with any body, and a specified content type
+func NewPauseLimitRequestWithBody(server string, name LimitName, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/limits/%s/pause", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewResumeLimitRequest constructs an http.Request for the ResumeLimit method
+func NewResumeLimitRequest(server string, name LimitName) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/limits/%s/resume", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -10464,7 +10905,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
 	RepairWithResponse(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*RepairResponse, error)
 
-	// FollowEventsWithResponse Follow what happens to tasks, schedules, workflows, queues and nodes
+	// FollowEventsWithResponse Follow what happens to tasks, schedules, workflows, queues, limits and nodes
 	//
 	// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 	// Change of something else that `about` asks for. The types of tasks
@@ -10483,6 +10924,7 @@ type ClientWithResponsesInterface interface {
 	// | `workflow.deleted` | somebody deleted it |
 	// | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
 	// | `queue.limited` | the capacity of a queue is another one |
+	// | `limit.set`, `limit.deleted` | somebody set, paused or resumed the limit `limit_name`, or deleted it |
 	// | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 	// | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
 	// | `node.changed` | it has another `state`, as `draining`. With `cordoned` and `uncordoned`, `node` is the id or the name that was cordoned |
@@ -10492,7 +10934,7 @@ type ClientWithResponsesInterface interface {
 	// and workflows, `schedule` of tasks and schedules, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
 	// of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
 	//
-	// Nodes of an earlier release tell nothing of schedules, workflows and queues, and asynq's own tools tell nothing of queues.
+	// Nodes of an earlier release tell nothing of schedules, workflows, queues and limits, and asynq's own tools tell nothing of queues.
 	//
 	// A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 	// 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -10548,6 +10990,79 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/forecast/next (the `NextTicks` operationId).
 	NextTicksWithResponse(ctx context.Context, params *NextTicksParams, reqEditors ...RequestEditorFn) (*NextTicksResponse, error)
+
+	// ListLimitsWithResponse List limits
+	//
+	// All limits, keys first, then types, queues, namespaces and `all`. Limits work as soon as no living node is of an earlier
+	// release; until then, all operations on limits are refused.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/limits (the `ListLimits` operationId).
+	ListLimitsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListLimitsResponse, error)
+
+	// DeleteLimitWithResponse Delete a limit
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/limits/{name} (the `DeleteLimit` operationId).
+	DeleteLimitWithResponse(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*DeleteLimitResponse, error)
+
+	// GetLimitWithResponse Get a limit
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/limits/{name} (the `GetLimit` operationId).
+	GetLimitWithResponse(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*GetLimitResponse, error)
+
+	// SetLimitWithBodyWithResponse Set a limit
+	//
+	// Creates the limit, or replaces what it allows. It has `slots`, a `rate`, or both. A pause stays. Leaders follow at once, and in
+	// 10 s at the latest. A new limit counts tasks that are handed over from then on.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
+	SetLimitWithBodyWithResponse(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetLimitResponse, error)
+
+	// SetLimitWithResponse Set a limit
+	//
+	// Creates the limit, or replaces what it allows. It has `slots`, a `rate`, or both. A pause stays. Leaders follow at once, and in
+	// 10 s at the latest. A new limit counts tasks that are handed over from then on.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
+	SetLimitWithResponse(ctx context.Context, name LimitName, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*SetLimitResponse, error)
+
+	// PauseLimitWithBodyWithResponse Pause a limit
+	//
+	// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
+	// created, and has only the pause. A second pause replaces the first.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/limits/{name}/pause (the `PauseLimit` operationId).
+	PauseLimitWithBodyWithResponse(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PauseLimitResponse, error)
+
+	// PauseLimitWithResponse Pause a limit
+	//
+	// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
+	// created, and has only the pause. A second pause replaces the first.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/limits/{name}/pause (the `PauseLimit` operationId).
+	PauseLimitWithResponse(ctx context.Context, name LimitName, body PauseLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*PauseLimitResponse, error)
+
+	// ResumeLimitWithResponse Resume a paused limit
+	//
+	// Harmless if it is not paused. A limit that has only a pause is deleted.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/limits/{name}/resume (the `ResumeLimit` operationId).
+	ResumeLimitWithResponse(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*ResumeLimitResponse, error)
 
 	// ListLocksWithResponse List the locks that are held
 	//
@@ -12365,6 +12880,308 @@ func (r NextTicksResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r NextTicksResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListLimitsResponseDefaultHeaders the declared response headers of an HTTP default response for ListLimits
+type ListLimitsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListLimitsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LimitList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListLimitsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListLimitsResponse) GetJSON200() *LimitList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListLimitsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListLimitsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListLimitsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListLimitsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListLimitsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// DeleteLimitResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteLimit
+type DeleteLimitResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type DeleteLimitResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *DeleteLimitResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteLimitResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteLimitResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteLimitResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteLimitResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteLimitResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetLimitResponseDefaultHeaders the declared response headers of an HTTP default response for GetLimit
+type GetLimitResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetLimitResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LimitEntry
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetLimitResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetLimitResponse) GetJSON200() *LimitEntry {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetLimitResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetLimitResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetLimitResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetLimitResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetLimitResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// SetLimitResponseDefaultHeaders the declared response headers of an HTTP default response for SetLimit
+type SetLimitResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type SetLimitResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *SetLimitResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SetLimitResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SetLimitResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SetLimitResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetLimitResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SetLimitResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PauseLimitResponseDefaultHeaders the declared response headers of an HTTP default response for PauseLimit
+type PauseLimitResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type PauseLimitResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PauseLimitResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PauseLimitResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PauseLimitResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PauseLimitResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PauseLimitResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PauseLimitResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ResumeLimitResponseDefaultHeaders the declared response headers of an HTTP default response for ResumeLimit
+type ResumeLimitResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ResumeLimitResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ResumeLimitResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ResumeLimitResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ResumeLimitResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ResumeLimitResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ResumeLimitResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ResumeLimitResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -16392,7 +17209,7 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 	return ParseRepairResponse(rsp)
 }
 
-// FollowEventsWithResponse Follow what happens to tasks, schedules, workflows, queues and nodes
+// FollowEventsWithResponse Follow what happens to tasks, schedules, workflows, queues, limits and nodes
 //
 // A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 // Change of something else that `about` asks for. The types of tasks
@@ -16411,6 +17228,7 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // | `workflow.deleted` | somebody deleted it |
 // | `queue.paused`, `queue.resumed` | somebody did so, here or on the page at `/monitor` of a node |
 // | `queue.limited` | the capacity of a queue is another one |
+// | `limit.set`, `limit.deleted` | somebody set, paused or resumed the limit `limit_name`, or deleted it |
 // | `node.joined`, `node.left` | a node, or a worker by HTTP, has started, or stopped as it was told |
 // | `node.lost` | it sent no heartbeat for too long, so it counts as dead; it joins again if it only was cut off. This may come twice, or not at all while a node of an earlier release runs |
 // | `node.changed` | it has another `state`, as `draining`. With `cordoned` and `uncordoned`, `node` is the id or the name that was cordoned |
@@ -16420,7 +17238,7 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // and workflows, `schedule` of tasks and schedules, `queue` of tasks and queues, `node` of tasks and nodes; `state`, `type`, `owner` and `task` are fields
 // of tasks. A filter by a field that nothing in `about` has is `invalid`, except `namespace`.
 //
-// Nodes of an earlier release tell nothing of schedules, workflows and queues, and asynq's own tools tell nothing of queues.
+// Nodes of an earlier release tell nothing of schedules, workflows, queues and limits, and asynq's own tools tell nothing of queues.
 //
 // A client that lost the stream goes on with `Last-Event-ID`: the node sends what has come since. It keeps up to
 // 16,000 of the newest events in memory while somebody follows events there, and for 30 s afterwards. If it does not have
@@ -16499,6 +17317,127 @@ func (c *ClientWithResponses) NextTicksWithResponse(ctx context.Context, params 
 		return nil, err
 	}
 	return ParseNextTicksResponse(rsp)
+}
+
+// ListLimitsWithResponse List limits
+//
+// All limits, keys first, then types, queues, namespaces and `all`. Limits work as soon as no living node is of an earlier
+// release; until then, all operations on limits are refused.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/limits (the `ListLimits` operationId).
+func (c *ClientWithResponses) ListLimitsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListLimitsResponse, error) {
+	rsp, err := c.ListLimits(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListLimitsResponse(rsp)
+}
+
+// DeleteLimitWithResponse Delete a limit
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/limits/{name} (the `DeleteLimit` operationId).
+func (c *ClientWithResponses) DeleteLimitWithResponse(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*DeleteLimitResponse, error) {
+	rsp, err := c.DeleteLimit(ctx, name, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteLimitResponse(rsp)
+}
+
+// GetLimitWithResponse Get a limit
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/limits/{name} (the `GetLimit` operationId).
+func (c *ClientWithResponses) GetLimitWithResponse(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*GetLimitResponse, error) {
+	rsp, err := c.GetLimit(ctx, name, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetLimitResponse(rsp)
+}
+
+// SetLimitWithBodyWithResponse Set a limit
+//
+// Creates the limit, or replaces what it allows. It has `slots`, a `rate`, or both. A pause stays. Leaders follow at once, and in
+// 10 s at the latest. A new limit counts tasks that are handed over from then on.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
+func (c *ClientWithResponses) SetLimitWithBodyWithResponse(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetLimitResponse, error) {
+	rsp, err := c.SetLimitWithBody(ctx, name, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetLimitResponse(rsp)
+}
+
+// SetLimitWithResponse Set a limit
+//
+// Creates the limit, or replaces what it allows. It has `slots`, a `rate`, or both. A pause stays. Leaders follow at once, and in
+// 10 s at the latest. A new limit counts tasks that are handed over from then on.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
+func (c *ClientWithResponses) SetLimitWithResponse(ctx context.Context, name LimitName, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*SetLimitResponse, error) {
+	rsp, err := c.SetLimit(ctx, name, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetLimitResponse(rsp)
+}
+
+// PauseLimitWithBodyWithResponse Pause a limit
+//
+// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
+// created, and has only the pause. A second pause replaces the first.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/limits/{name}/pause (the `PauseLimit` operationId).
+func (c *ClientWithResponses) PauseLimitWithBodyWithResponse(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PauseLimitResponse, error) {
+	rsp, err := c.PauseLimitWithBody(ctx, name, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePauseLimitResponse(rsp)
+}
+
+// PauseLimitWithResponse Pause a limit
+//
+// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
+// created, and has only the pause. A second pause replaces the first.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/limits/{name}/pause (the `PauseLimit` operationId).
+func (c *ClientWithResponses) PauseLimitWithResponse(ctx context.Context, name LimitName, body PauseLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*PauseLimitResponse, error) {
+	rsp, err := c.PauseLimit(ctx, name, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePauseLimitResponse(rsp)
+}
+
+// ResumeLimitWithResponse Resume a paused limit
+//
+// Harmless if it is not paused. A limit that has only a pause is deleted.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/limits/{name}/resume (the `ResumeLimit` operationId).
+func (c *ClientWithResponses) ResumeLimitWithResponse(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*ResumeLimitResponse, error) {
+	rsp, err := c.ResumeLimit(ctx, name, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResumeLimitResponse(rsp)
 }
 
 // ListLocksWithResponse List the locks that are held
@@ -18734,6 +19673,266 @@ func ParseNextTicksResponse(rsp *http.Response) (*NextTicksResponse, error) {
 	switch {
 	case true:
 		var headers NextTicksResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListLimitsResponse parses an HTTP response from a ListLimitsWithResponse call
+func ParseListLimitsResponse(rsp *http.Response) (*ListLimitsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListLimitsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LimitList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListLimitsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseDeleteLimitResponse parses an HTTP response from a DeleteLimitWithResponse call
+func ParseDeleteLimitResponse(rsp *http.Response) (*DeleteLimitResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteLimitResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers DeleteLimitResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetLimitResponse parses an HTTP response from a GetLimitWithResponse call
+func ParseGetLimitResponse(rsp *http.Response) (*GetLimitResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetLimitResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LimitEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers GetLimitResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSetLimitResponse parses an HTTP response from a SetLimitWithResponse call
+func ParseSetLimitResponse(rsp *http.Response) (*SetLimitResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetLimitResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers SetLimitResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePauseLimitResponse parses an HTTP response from a PauseLimitWithResponse call
+func ParsePauseLimitResponse(rsp *http.Response) (*PauseLimitResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PauseLimitResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers PauseLimitResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseResumeLimitResponse parses an HTTP response from a ResumeLimitWithResponse call
+func ParseResumeLimitResponse(rsp *http.Response) (*ResumeLimitResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ResumeLimitResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ResumeLimitResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -162,6 +162,7 @@ func (e DroppedReason) Valid() bool {
 
 // Defines values for EventSubject.
 const (
+	SubjectLimit    EventSubject = "limit"
 	SubjectNode     EventSubject = "node"
 	SubjectQueue    EventSubject = "queue"
 	SubjectSchedule EventSubject = "schedule"
@@ -172,6 +173,8 @@ const (
 // Valid indicates whether the value is a known member of the EventSubject enum.
 func (e EventSubject) Valid() bool {
 	switch e {
+	case SubjectLimit:
+		return true
 	case SubjectNode:
 		return true
 	case SubjectQueue:
@@ -304,6 +307,27 @@ func (e LastRunOutcome) Valid() bool {
 	case LastRunOutcomeFailed:
 		return true
 	case LastRunOutcomeSucceeded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LimitPer.
+const (
+	PerHour   LimitPer = "1h"
+	PerMinute LimitPer = "1m"
+	PerSecond LimitPer = "1s"
+)
+
+// Valid indicates whether the value is a known member of the LimitPer enum.
+func (e LimitPer) Valid() bool {
+	switch e {
+	case PerHour:
+		return true
+	case PerMinute:
+		return true
+	case PerSecond:
 		return true
 	default:
 		return false
@@ -579,6 +603,7 @@ const (
 	HostNotAllowed           ProblemCode = "host_not_allowed"
 	Internal                 ProblemCode = "internal"
 	Invalid                  ProblemCode = "invalid"
+	LimitNotFound            ProblemCode = "limit_not_found"
 	LockHeld                 ProblemCode = "lock_held"
 	LockLost                 ProblemCode = "lock_lost"
 	LockNotFound             ProblemCode = "lock_not_found"
@@ -634,6 +659,8 @@ func (e ProblemCode) Valid() bool {
 	case Internal:
 		return true
 	case Invalid:
+		return true
+	case LimitNotFound:
 		return true
 	case LockHeld:
 		return true
@@ -1614,7 +1641,7 @@ type BulkRequest struct {
 // BulkState defines model for BulkState.
 type BulkState string
 
-// Change The `data` of an event of `GET /v1/events` that is about a schedule, a workflow, a queue or a node.
+// Change The `data` of an event of `GET /v1/events` that is about a schedule, a workflow, a queue, a limit or a node.
 type Change struct {
 	At Time `json:"at"`
 
@@ -1627,6 +1654,9 @@ type Change struct {
 	// Limit The old name of `capacity`, with the same value.
 	// Deprecated: it is called capacity
 	Limit *int `json:"limit,omitempty"`
+
+	// LimitName The name of the limit.
+	LimitName *string `json:"limit_name,omitempty"`
 
 	// Namespace Of the schedule or workflow.
 	Namespace *string `json:"namespace,omitempty"`
@@ -2290,11 +2320,106 @@ type LeftTick struct {
 	Tick Time    `json:"tick"`
 }
 
+// LimitEntry defines model for LimitEntry.
+type LimitEntry struct {
+	// At When that was.
+	At Time `json:"at"`
+
+	// Burst How many tasks may be handed over at once after a rest; left out if that is `rate`.
+	Burst *int `json:"burst,omitempty"`
+
+	// By Who set, paused or resumed it last; left out if nobody knows.
+	By *string `json:"by,omitempty"`
+
+	// Held Tasks of the limit that are queued or running and hold a slot.
+	Held int `json:"held"`
+
+	// Name Example: key:*
+	Name string `json:"name"`
+
+	// Names Under a name with `*`, how many keys, types, queues or namespaces have such tasks.
+	Names *int `json:"names,omitempty"`
+
+	// Note Why it is paused; left out if nobody said.
+	Note *string `json:"note,omitempty"`
+
+	// Paused Whether no task is handed over.
+	Paused bool `json:"paused"`
+
+	// PausedUntil When the pause ends; left out if it lasts until somebody resumes the limit.
+	PausedUntil *Time `json:"paused_until,omitempty"`
+
+	// Per A second, a minute or an hour; always beside `rate`.
+	Per *LimitPer `json:"per,omitempty"`
+
+	// Rate How many tasks may be handed over in the time `per`; left out if any number may.
+	Rate *int `json:"rate,omitempty"`
+
+	// Slots How many tasks may be queued or running at once; left out if any number may.
+	Slots *int `json:"slots,omitempty"`
+
+	// Uses Up to 20 of these, those with most waiting tasks first.
+	Uses []LimitUse `json:"uses,omitempty,omitzero"`
+
+	// Waiting Tasks of the limit that are due and wait in DTS, for a slot of the limit or for something else.
+	Waiting int `json:"waiting"`
+}
+
 // LimitKey One to three keys, with commas between, under which limits count the task; see docs/limits.md. Each is 1-100 of
 // `A-Z a-z 0-9 . _ -`, and no two are the same.
 //
 // Example: tenant-7,api-x
 type LimitKey = string
+
+// LimitList defines model for LimitList.
+type LimitList struct {
+	Limits []LimitEntry `json:"limits"`
+
+	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
+	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
+// LimitPause defines model for LimitPause.
+type LimitPause struct {
+	// For How long the pause lasts, 1s to 8760h (a year); without it and `until`, until somebody resumes the limit.
+	For *Duration `json:"for,omitempty"`
+
+	// Note Why it is paused; one line of at most 500 bytes.
+	Note *string `json:"note,omitempty"`
+
+	// Until When the pause ends, at most a year ahead. Give this or `for`.
+	Until *Time `json:"until,omitempty"`
+}
+
+// LimitPer A second, a minute or an hour; always beside `rate`.
+type LimitPer string
+
+// LimitRule defines model for LimitRule.
+type LimitRule struct {
+	// Burst How many tasks may be handed over at once after a rest; as many as `rate` if it is left out.
+	Burst *int `json:"burst,omitempty"`
+
+	// Per A second, a minute or an hour; always beside `rate`.
+	Per *LimitPer `json:"per,omitempty"`
+
+	// Rate How many tasks may be handed over in the time `per`; any number if it is left out.
+	Rate *int `json:"rate,omitempty"`
+
+	// Slots How many tasks may be queued or running at once; any number if it is left out.
+	Slots *int `json:"slots,omitempty"`
+}
+
+// LimitUse How much of a limit with `*` a key, type, queue or namespace uses.
+type LimitUse struct {
+	// Held Its tasks that are queued or running and hold a slot.
+	Held int `json:"held"`
+
+	// Name Example: key:tenant-7
+	Name string `json:"name"`
+
+	// Waiting Its tasks that are due and wait in DTS.
+	Waiting int `json:"waiting"`
+}
 
 // ListOrder Example: asc
 type ListOrder string
@@ -2982,6 +3107,7 @@ type Problem struct {
 	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
 	// | `node_not_found` | 404 | no node of that id or name is on the list of nodes, and none of that id has lost attempts lately |
 	// | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
+	// | `limit_not_found` | 404 | no limit has that name |
 	// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | the revision that the request names is not in force any more |
@@ -3055,6 +3181,7 @@ type Problem struct {
 // | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
 // | `node_not_found` | 404 | no node of that id or name is on the list of nodes, and none of that id has lost attempts lately |
 // | `bulk_not_found` | 404 | there is no bulk action of that id, or it is none of the newest 100 |
+// | `limit_not_found` | 404 | no limit has that name |
 // | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | the revision that the request names is not in force any more |
@@ -4837,6 +4964,9 @@ type IfMatch = RevisionTag
 
 // Limit defines model for Limit.
 type Limit = int
+
+// LimitName Example: key:*
+type LimitName = string
 
 // LockName 1-200 of `A-Z a-z 0-9 . _ -`.
 //

@@ -139,8 +139,8 @@ func (r *Rules) Change(
 			return e, err
 		}
 	}
-	return Entry{}, task.Errorf(task.CodeUnavailable, "the limit %s has changed during each of %d tries to change it: try again",
-		name, changeTries)
+	const message = "the limit %s has changed during each of %d tries to change it: try again"
+	return Entry{}, task.Errorf(task.CodeUnavailable, message, name, changeTries)
 }
 
 // read reads a limit, and its text; "" for none. Error: CodeUnavailable.
