@@ -52,7 +52,7 @@ var floors = []floor{
 	{5, []string{"internal/cli/bulkview", "internal/cli/complete"}},
 	{5, []string{
 		"internal/cli/apply", "internal/cli/bench", "internal/cli/bulk", "internal/cli/doctor", "internal/cli/events", "internal/cli/flow", "internal/cli/importer", "internal/cli/lock", "internal/cli/namespace",
-		"internal/cli/memory", "internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",
+		"internal/cli/limit", "internal/cli/memory", "internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",
 	}},
 	{5, []string{"internal/app", "internal/cli"}},
 	{6, []string{"cmd/dtsctl", "cmd/dtsd", root}},

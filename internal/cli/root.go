@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/events"
 	"github.com/dts-sched/dts/internal/cli/flow"
 	"github.com/dts-sched/dts/internal/cli/importer"
+	"github.com/dts-sched/dts/internal/cli/limit"
 	"github.com/dts-sched/dts/internal/cli/lock"
 	"github.com/dts-sched/dts/internal/cli/memory"
 	"github.com/dts-sched/dts/internal/cli/namespace"
@@ -59,7 +60,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 		task.NewCommand(f), schedule.NewCommand(f), apply.NewCommand(f), node.NewCommand(f), queue.NewCommand(f),
 		lock.NewCommand(f), namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), status.NewCommand(f), doctor.NewCommand(f),
 		memory.NewCommand(f), bench.NewCommand(f), bulk.NewCommand(f),
-		flow.NewCommand(f),
+		flow.NewCommand(f), limit.NewCommand(f),
 		newVersionCommand(f),
 	)
 	complete.Commands(root, f.Client)

@@ -12,7 +12,7 @@ import (
 
 // Asks are the operations that completion asks the server for.
 var Asks = []string{"listTasks", "listSchedules", "listQueues", "listNodes", "listNamespaces", "listBulks", "listRuns",
-	"listWorkflows"}
+	"listWorkflows", "listLimits"}
 
 // source returns names in the order in which they are offered. Not all of them have to begin with the word.
 type source func(ctx context.Context, c *rest.Client, word string) ([]string, error)
@@ -20,7 +20,7 @@ type source func(ctx context.Context, c *rest.Client, word string) ([]string, er
 // argumentSources are those of arguments, by the noun and the name of the argument.
 var argumentSources = map[string]source{
 	"task ID": tasks, "schedule ID": schedules, "queue QUEUE": queues, "node NODE": nodes,
-	"bulk ID": bulks, "flow RUN": runs, "flow WORKFLOW": workflows,
+	"bulk ID": bulks, "flow RUN": runs, "flow WORKFLOW": workflows, "limit NAME": limits,
 }
 
 // flagSources are those of flags.
@@ -72,6 +72,11 @@ func schedules(ctx context.Context, c *rest.Client, word string) ([]string, erro
 func queues(ctx context.Context, c *rest.Client, _ string) ([]string, error) {
 	list, err := rest.Read[wire.QueueList](c.ListQueuesWithResponse(ctx))
 	return each(list.Value.Queues, func(q wire.Queue) string { return q.Name }), err
+}
+
+func limits(ctx context.Context, c *rest.Client, _ string) ([]string, error) {
+	list, err := rest.Read[wire.LimitList](c.ListLimitsWithResponse(ctx))
+	return each(list.Value.Limits, func(l wire.LimitEntry) string { return l.Name }), err
 }
 
 func namespaces(ctx context.Context, c *rest.Client, _ string) ([]string, error) {

@@ -13,7 +13,7 @@ import (
 func isChange(kind string) bool {
 	about, _, _ := strings.Cut(kind, ".")
 	switch wire.EventSubject(about) {
-	case wire.SubjectSchedule, wire.SubjectWorkflow, wire.SubjectQueue, wire.SubjectNode:
+	case wire.SubjectSchedule, wire.SubjectWorkflow, wire.SubjectQueue, wire.SubjectLimit, wire.SubjectNode:
 		return true
 	}
 	return false
@@ -25,16 +25,17 @@ func printChange(p *printer.Printer, c wire.Change) error {
 	}
 	return p.PrintTabbed([][]any{{
 		c.At, c.Type, c.Namespace, "", c.State, "", c.Queue, "", c.Node, "", "", "", "", "",
-		c.Schedule, cell(c.Revision), cell(capacityOf(c)), c.By, c.Note, c.Workflow,
+		c.Schedule, cell(c.Revision), cell(capacityOf(c)), c.By, c.Note, c.Workflow, c.LimitName,
 	}})
 }
 
 // sentenceOf returns a change for people: when, what, of which thing, and the details.
 func sentenceOf(p *printer.Printer, c wire.Change) string {
 	about, what, _ := strings.Cut(c.Type, ".")
-	name := wire.Value(c.Schedule) + wire.Value(c.Workflow) + wire.Value(c.Queue) + wire.Value(c.Node) // it has one
+	name := cmp.Or(c.Schedule, c.Workflow, c.Queue, c.LimitName, c.Node) // it has one
 	words := []string{
-		c.At.In(p.Zone).Format("15:04:05.000"), printer.Pad(printer.Flat(what), 10), printer.Flat(about + " " + name),
+		c.At.In(p.Zone).Format("15:04:05.000"), printer.Pad(printer.Flat(what), 10),
+		printer.Flat(about + " " + wire.Value(name)),
 	}
 	if c.Revision != nil {
 		words = append(words, fmt.Sprintf("revision %d", *c.Revision))

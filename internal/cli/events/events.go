@@ -31,30 +31,32 @@ type eventsOptions struct {
 func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &eventsOptions{Client: f.Client, Printer: f.Printer}
 	cmd := &cobra.Command{
-		Use: "events", Short: "Follow what happens to tasks, schedules, workflows, queues and nodes", Args: command.ExactArgs(),
+		Use: "events", Short: "Follow what happens to tasks, schedules, workflows, queues, limits and nodes", Args: command.ExactArgs(),
 		Annotations: command.Asks("followEvents"),
 		Long: `events prints a line for everything that happens to tasks, until it is interrupted; then it ends with 0. With
---about, it also tells who paused a queue, changed a schedule or put a workflow, and which nodes come and go. It is a
-live stream, not a record: it lacks what happened before. After the connection was lost, the server sends what has
-happened meanwhile, as far as it has kept that. Standard error tells when events were dropped, since when, and why.
+--about, it also tells who paused a queue, set a limit, changed a schedule or put a workflow, and which nodes come and
+go. It is a live stream, not a record: it lacks what happened before. After the connection was lost, the server sends
+what has happened meanwhile, as far as it has kept that. Standard error tells when events were dropped, since when, and
+why.
 
 A filter narrows what has its field: with --about task,node --state failed, tasks that failed are printed, and all nodes.
 
 The fields of a line in a pipe are: at, type, namespace, task, state, attempt, queue, task type, node, owner, run_at,
-progress, error, progress_note. With --about there are six more: schedule, revision, capacity, by, note, workflow.`,
+progress, error, progress_note. With --about there are seven more: schedule, revision, capacity, by, note, workflow,
+limit.`,
 		Example: `  dtsctl events
   dtsctl events --state failed -n '*' -o json
   dtsctl events --task nightly
-  dtsctl events --about schedule,workflow,queue,node -n '*'`,
+  dtsctl events --about schedule,workflow,queue,limit,node -n '*'`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return eventsRun(cmd.Context(), opts) },
 	}
 	opts.Filter.Bind(cmd)
 	cmd.Flags().StringVar(&opts.Task, "task", "", "only of this task")
 	flags.RefuseEmpty(cmd.Flags(), "task")
 	cmd.Flags().StringSliceVar(&opts.About, "about", nil,
-		"what to follow, separated by commas, or repeated: task, schedule, workflow, queue, node (default task)")
+		"what to follow, separated by commas, or repeated: task, schedule, workflow, queue, limit, node (default task)")
 	command.Complete(cmd, "about", string(wire.SubjectTask), string(wire.SubjectSchedule), string(wire.SubjectWorkflow),
-		string(wire.SubjectQueue), string(wire.SubjectNode))
+		string(wire.SubjectQueue), string(wire.SubjectLimit), string(wire.SubjectNode))
 	return cmd
 }
 
@@ -153,7 +155,7 @@ func printEvent(p *printer.Printer, e wire.Event, wide bool) error {
 		cell(e.Progress), e.Error, e.ProgressNote,
 	}
 	if wide {
-		line = append(line, "", "", "", "", "", "")
+		line = append(line, "", "", "", "", "", "", "")
 	}
 	return p.PrintTabbed([][]any{line})
 }

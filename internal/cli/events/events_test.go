@@ -74,6 +74,7 @@ func changes() []wire.Change {
 			By: new("ann")},
 		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Capacity: new(7), Limit: new(7)},
 		{Type: "queue.limited", At: wire.At(clitest.Now), Queue: new("low"), Limit: new(0), By: new("ann")},
+		{Type: "limit.set", At: wire.At(clitest.Now), LimitName: new("key:*"), By: new("ann")},
 		{Type: "node.changed", At: wire.At(clitest.Now), Node: new("n1"), State: new("draining")},
 		{Type: "node.newfangled", At: wire.At(clitest.Now), Node: new("n1")},
 	}
@@ -100,13 +101,14 @@ func TestEvents_PrintsChanges(t *testing.T) {
 		want  []string
 	}{
 		"in a pipe": {s.Pipe(), nil, []string{
-			"2026-01-02T15:04:05.000Z\ttask.running\tdefault\ta\trunning\t1\tdefault\tshell\t\t\t\t\t\t\t\t\t\t\t\t",
-			"2026-01-02T15:04:05.000Z\tschedule.paused\tdefault\t\t\t\t\t\t\t\t\t\t\t\tnightly\t3\t\tann\tthe disk\t",
-			"2026-01-02T15:04:05.000Z\tworkflow.updated\tdefault\t\t\t\t\t\t\t\t\t\t\t\t\t2\t\tann\t\tetl",
-			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t7\t\t\t",
-			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t0\tann\t\t",
-			"2026-01-02T15:04:05.000Z\tnode.changed\t\t\tdraining\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t\t",
-			"2026-01-02T15:04:05.000Z\tnode.newfangled\t\t\t\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\ttask.running\tdefault\ta\trunning\t1\tdefault\tshell\t\t\t\t\t\t\t\t\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\tschedule.paused\tdefault\t\t\t\t\t\t\t\t\t\t\t\tnightly\t3\t\tann\tthe disk\t\t",
+			"2026-01-02T15:04:05.000Z\tworkflow.updated\tdefault\t\t\t\t\t\t\t\t\t\t\t\t\t2\t\tann\t\tetl\t",
+			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t7\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\tqueue.limited\t\t\t\t\tlow\t\t\t\t\t\t\t\t\t\t0\tann\t\t\t",
+			"2026-01-02T15:04:05.000Z\tlimit.set\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\tann\t\t\tkey:*",
+			"2026-01-02T15:04:05.000Z\tnode.changed\t\t\tdraining\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\tnode.newfangled\t\t\t\t\t\t\tn1\t\t\t\t\t\t\t\t\t\t\t\t",
 		}},
 		"on a terminal": {s.Terminal(), nil, []string{
 			"16:04:05.000  " + printer.Cyan + "running   " + printer.Reset + "  a  attempt 1",
@@ -114,6 +116,7 @@ func TestEvents_PrintsChanges(t *testing.T) {
 			"16:04:05.000  updated     workflow etl  revision 2  by ann",
 			"16:04:05.000  limited     queue low  capacity 7",
 			"16:04:05.000  limited     queue low  capacity none  by ann",
+			"16:04:05.000  set         limit key:*  by ann",
 			"16:04:05.000  changed     node n1  draining",
 			"16:04:05.000  newfangled  node n1",
 		}},

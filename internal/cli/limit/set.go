@@ -1,0 +1,82 @@
+package limit
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+type setOptions struct {
+	Client  func() (*rest.Client, error)
+	Printer *printer.Printer
+
+	Limit string
+	Slots *int
+	Rate  *int
+	Per   *string
+	Burst *int
+}
+
+func newSetCommand(f *command.Factory) *cobra.Command {
+	opts := &setOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "set NAME", Short: "Set what a limit allows", Args: command.ExactArgs("NAME"),
+		Annotations: command.Asks("setLimit"),
+		Long: `set creates a limit, or replaces what it allows. A pause stays. Leaders follow at once, and in 10 s at the
+latest. What was handed over goes on. A new limit counts tasks that are handed over from then on.
+
+` + names,
+		Example: `  dtsctl limit set 'key:*' --slots 5
+  dtsctl limit set type:http --slots 50 --rate 600 --per 1m --burst 20`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Limit = args[0]
+			return setRun(cmd.Context(), opts)
+		},
+	}
+	flags.Int(cmd.Flags(), &opts.Slots, "slots", "how many tasks may be queued or running at once")
+	flags.Int(cmd.Flags(), &opts.Rate, "rate", "how many tasks may be handed over in the time --per")
+	flags.String(cmd.Flags(), &opts.Per, "per", "a second, a minute or an hour: 1s, 1m or 1h; with --rate")
+	flags.Int(cmd.Flags(), &opts.Burst, "burst",
+		"how many tasks may be handed over at once after a rest (default: as --rate)")
+	command.Complete(cmd, "per", string(wire.PerSecond), string(wire.PerMinute), string(wire.PerHour))
+	return cmd
+}
+
+func setRun(ctx context.Context, opts *setOptions) error {
+	if err := opts.check(); err != nil {
+		return err
+	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	in := wire.LimitRule{Slots: opts.Slots, Rate: opts.Rate, Burst: opts.Burst}
+	if opts.Per != nil {
+		in.Per = new(wire.LimitPer(*opts.Per))
+	}
+	if _, err := rest.Read[struct{}](c.SetLimitWithResponse(ctx, opts.Limit, in)); err != nil {
+		return err
+	}
+	return printDone(opts.Printer, opts.Limit, "set")
+}
+
+// check refuses flags that do not fit together.
+func (o *setOptions) check() error {
+	switch {
+	case o.Slots == nil && o.Rate == nil:
+		return command.Usagef("give --slots, or --rate with --per, or both")
+	case o.Rate != nil && o.Per == nil:
+		return command.Usagef("--rate %d: give --per, too: 1s, 1m or 1h", *o.Rate)
+	case o.Rate == nil && o.Per != nil:
+		return command.Usagef("--per %s: give --rate, too", *o.Per)
+	case o.Rate == nil && o.Burst != nil:
+		return command.Usagef("--burst %d: give --rate, too", *o.Burst)
+	}
+	return nil
+}
