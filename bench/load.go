@@ -53,6 +53,7 @@ type submission struct {
 	RunAt     *time.Time        `json:"run_at,omitempty"`
 	Delay     string            `json:"delay,omitempty"`
 	FairKey   string            `json:"fair_key,omitempty"`
+	LimitKey  string            `json:"limit_key,omitempty"`
 	Priority  int               `json:"priority,omitempty"`
 }
 

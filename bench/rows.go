@@ -28,6 +28,7 @@ func rows() []row {
 		keptRow(),
 		countsRow(),
 		fairRow(),
+		limitsRow(),
 		libraryRow(),
 		fleetHTTPRow(),
 		herdRow(),

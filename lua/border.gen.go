@@ -607,8 +607,9 @@ func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 // Within a queue, tasks are taken in order of their due time. While the leader is behind, newly due tasks of a queue
 // overtake those overdue ones of it that the leader has not come to, unless it has just come to some. If the leader or
 // the backlog knows a lane of a task's queue and type, the task counts and waits there, as if the lane was a queue of
-// its own. A task with limits waits in a lane of these, until there is a slot of each. Tasks that nobody can run wait apart, in their queue or lane, and have no part in this until somebody can.
-// There are NAMES_LIMIT names of queues and lanes for them at most: the others share one set without a name.
+// its own. A task with limits waits in a lane of these, until there is a slot of each. Tasks that nobody can run wait
+// apart, in their queue or lane, and have no part in this until somebody can. There are NAMES_LIMIT names of queues
+// and lanes for them at most: the others share one set without a name.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -3372,8 +3373,8 @@ func (c RecordLoss) Args() []any {
 // Decode returns its reply, which is empty.
 func (RecordLoss) Decode(*Reply) RecordLossReply { return RecordLossReply{} }
 
-// Recount runs recount.lua: has the cap of a limit in a partition be the number of tasks that hold a slot. So a leader begins, gives back
-// what is free, and begins anew after a loss of writes.
+// Recount runs recount.lua: has the cap of a limit in a partition be the number of tasks that hold a slot. So a leader begins, gives
+// back what is free, and begins anew after a loss of writes.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does

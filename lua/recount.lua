@@ -1,12 +1,13 @@
--- recount: has the cap of a limit in a partition be the number of tasks that hold a slot. So a leader begins, gives back
--- what is free, and begins anew after a loss of writes.
+-- recount: has the cap of a limit in a partition be the number of tasks that hold a slot. So a leader begins, gives
+-- back what is free, and begins anew after a loss of writes.
 -- includes: number, refuse, fence
 -- keys:
 --   lease  STRING  the script makes further keys of the same partition
 -- args:
 --   fence   fence    that this leader got with the lease
---   limits  (limit text, least number, known number)*  least: the version must be greater than this; known: -1, or the
---     version for which the home knows that the cap is 0: if it is the present one, what there is of the limit is deleted
+--   limits  (limit text, least number, known number)*  least: the version must be greater than this; known: -1, or
+--     the version for which the home knows that the cap is 0: if it is the present one, what there is of the limit is
+--     deleted
 -- reply:
 --   caps  (limit text, version number, cap number, tokens number)*  of each limit; 0 of those that were deleted
 -- refuses:

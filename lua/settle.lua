@@ -7,9 +7,10 @@
 -- args:
 --   number  number  of the partition that asks
 --   wakes   text    the channel of the leader of a partition, with "*" for the number of the partition
---   limits  (limit text, version number, have number, want number, tokens number, slots number, rate number, per ms, burst number)*
---     have: the cap in that version; want: further slots; tokens: starts that are wanted; slots, rate, per and burst: what
---     the limit allows, rate 0 for none
+--   limits  (limit text, version number, have number, want number, tokens number, slots number, rate number, per ms,
+--     burst number)*
+--     have: the cap in that version; want: further slots; tokens: starts that are wanted; slots, rate, per and burst:
+--     what the limit allows, rate 0 for none
 -- reply:
 --   now      time
 --   answers  (newer number, count number, tokens number, wanted flag, next time)*  newer: the home knows this newer
@@ -50,7 +51,8 @@ local function grant(limit, version, have, want, tokens, slots, rate, per, burst
   end
   uses[me] = own
   sum = sum - was + count
-  redis.call('HSET', key, me, table.concat({ int(version), int(count), int(own.tokens), int(own.since), int(now) }, ' '))
+  local fields = { int(version), int(count), int(own.tokens), int(own.since), int(now) }
+  redis.call('HSET', key, me, table.concat(fields, ' '))
   if sum > 0 then
     redis.call('PERSIST', key)
   else

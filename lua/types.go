@@ -45,8 +45,7 @@ func (l Lane) Name() string {
 // ParseLane reads the name of a lane.
 func ParseLane(name string) Lane {
 	words := strings.Split(name, " ")
-	l := Lane{}
-	l.Queue = words[0]
+	l := Lane{Queue: words[0], Type: "", Key: "", Weight: 0, Limits: ""}
 	for i, part := range map[int]*string{laneType: &l.Type, laneKey: &l.Key} {
 		if i < len(words) && words[i] != noPart {
 			*part = words[i]

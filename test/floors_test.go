@@ -32,7 +32,7 @@ const (
 // do not import each other.
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/calls", "internal/clock", "internal/config", "internal/task"}},
-	{0, []string{"internal/change", "internal/fresh", "internal/route", "internal/schedule"}},
+	{0, []string{"internal/change", "internal/fresh", "internal/limit", "internal/route", "internal/schedule"}},
 	{0, []string{"internal/index", "internal/rollup", "internal/status", "internal/why", "internal/workflow"}},
 	{0, []string{"lua"}},
 	{0, []string{"internal/handover"}},

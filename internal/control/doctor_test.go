@@ -496,6 +496,9 @@ var breakages = []breakage{
 	{check: "entry-unreadable", name: "the cordon of a node is garbage", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Cordons(), "vm", "1 0 ann")
 	}, example: "dts:cordons has an entry that cannot be read: \"vm\" \"1 0 ann\"", aside: []string{"[vm:1 0 ann]"}},
+	{check: "entry-unreadable", name: "a limit allows everything", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Rules(), "all", "{}")
+	}, example: "dts:rules has an entry that cannot be read: \"all\" \"{}\"", aside: []string{"[all:{}]"}},
 	{check: "entry-unreadable", name: "a node has no start", damage: func(w *ward) {
 		w.do("HSET", w.Keys.Nodes(), "n", "17 {}")
 	}, example: "dts:nodes has an entry that cannot be read: \"n\" \"17 {}\"", aside: []string{"[n:17 {}]"}},

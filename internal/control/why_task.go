@@ -144,7 +144,7 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 		})
 	}
 	if isDue && t.State == task.Scheduled && len(t.Limits) > 0 {
-		reads = append(reads, func() { c.readLimits(ctx, f, u) })
+		reads = append(reads, func() { c.readTaskLimits(ctx, f, u) })
 	}
 	calls.Do(reads...)
 	if t.State == task.Scheduled {
@@ -153,8 +153,8 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 	return running
 }
 
-// readLimits reads how the limits stand under which a task waits.
-func (c *Control) readLimits(ctx context.Context, f *why.TaskFacts, u *unread) {
+// readTaskLimits reads how the limits stand under which a task waits.
+func (c *Control) readTaskLimits(ctx context.Context, f *why.TaskFacts, u *unread) {
 	standings, err := c.store.Rules.Standings(ctx, f.Task.Limits)
 	if u.note("the limits of the task", err) {
 		return

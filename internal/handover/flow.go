@@ -51,8 +51,8 @@ func (f *flow) portions(p int, r *rooms) (Quota, map[Fair]Quota) {
 	return Quota{Number: min(f.free, equal, ClaimLimit), UpTo: f.plain.upTo(p), inTurn: len(f.keyed) > 0}, nil
 }
 
-// shares is portions while tasks with fair keys or limits wait. If none of them has room in its limits, others that come
-// have what is free.
+// shares is portions while tasks with fair keys or limits wait. If none of them has room in its limits, others that
+// come have what is free.
 func (f *flow) shares(p int, r *rooms) (Quota, map[Fair]Quota) {
 	numbers := make(map[Fair]int)
 	most, planned := min(f.free, ClaimLimit), 0

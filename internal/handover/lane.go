@@ -9,16 +9,16 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Lane is where tasks of a queue wait together. Those of different fair keys or limits wait in different lanes, and share
-// what room their queue has, or the lane of their type. That is their pool.
+// Lane is where tasks of a queue wait together. Those of different fair keys or limits wait in different lanes, and
+// share what room their queue has, or the lane of their type. That is their pool.
 type Lane struct {
 	Queue string
 	Type  string // "" for the tasks of all types that have no lane of their own
 	Fair
 }
 
-// Fair is what tasks take turns by: a fair key, how many turns its tasks get for one of others, and the limits that they
-// have in common. The zero value stands for tasks without any, which count as a key with the weight 1.
+// Fair is what tasks take turns by: a fair key, how many turns its tasks get for one of others, and the limits that
+// they have in common. The zero value stands for tasks without any, which count as a key with the weight 1.
 type Fair struct {
 	Key    string
 	Weight int
@@ -89,8 +89,9 @@ type Outcome struct {
 type Found struct {
 	Backlog Backlog
 	// Apart are some lanes that nobody serves and that have waiting tasks; if Known, those where this claim left tasks.
-	Apart   []Lane
-	Unnamed string       // where the next claim goes on among tasks without a name; "" at the end, or if this one did not look
+	Apart []Lane
+	// Unnamed is where the next claim goes on among tasks without a name; "" at the end, or if this one did not look.
+	Unnamed string
 	Numbers map[Lane]int // how many tasks wait in lanes with limits, of those in Backlog
 	Slots   []limit.Cap  // what there is now of the limits of which the claim might use slots
 }

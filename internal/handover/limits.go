@@ -52,8 +52,8 @@ func (p *Planner) LimitWoken(partition int, name string) {
 	}
 }
 
-// needs returns what the tasks need that wait in a partition, as far as their queues have room: slots of a limit are not
-// to wait for workers.
+// needs returns what the tasks need that wait in a partition, as far as their queues have room: slots of a limit are
+// not to wait for workers.
 func (p *Planner) needs(partition int) (needs []limit.Need) {
 	for _, f := range p.flows {
 		for _, t := range f.order {

@@ -250,11 +250,8 @@ func (b *Book) due(demands map[string]demand, now time.Time) map[string]*share {
 // others want it. What the home has granted in turn it keeps while tasks wait that have room in the limits before.
 func (s *share) mustCount(d demand, now time.Time) bool {
 	isIdle := d.waiting == 0 && now.Sub(s.used) >= keepTime
-	if s.phase == ready && s.wanted && s.count > 0 && now.Sub(s.counted) >= keepTime {
-		return true // the word that a slot is free may be lost
-	}
 	switch {
-	case s.phase == mustCount || s.phase == ready && s.holders > s.cap:
+	case s.phase == mustCount || s.isOutdated(now):
 		return true
 	case s.phase == mustTell:
 		return false
@@ -264,6 +261,13 @@ func (s *share) mustCount(d demand, now time.Time) bool {
 		return s.wanted || isIdle
 	}
 	return s.wanted && !(d.kept && s.count > s.cap)
+}
+
+// isOutdated reports whether more tasks hold a slot than the cap says, or whether a slot may be free of which the word
+// is lost.
+func (s *share) isOutdated(now time.Time) bool {
+	isOld := s.wanted && s.count > 0 && now.Sub(s.counted) >= keepTime
+	return s.phase == ready && (s.holders > s.cap || isOld)
 }
 
 // known returns the version for which the home knows that the partition needs nothing; -1 if it does not know that.

@@ -43,7 +43,8 @@ type part struct {
 
 // lanes are the limits of tasks: each has a key of its own, and all share one.
 var lanes = map[string][]string{
-	"key:a,all": {"key:a", "all"}, "key:b,all": {"key:b", "all"}, "key:c,type:t,all": {"key:c", "type:t", "all"}, "all": {"all"},
+	"key:a,all": {"key:a", "all"}, "key:b,all": {"key:b", "all"}, "key:c,type:t,all": {"key:c", "type:t", "all"},
+	"all": {"all"},
 }
 
 func newLand(t *testing.T, seed uint64) *land {
@@ -59,7 +60,10 @@ func newLand(t *testing.T, seed uint64) *land {
 	}
 	l.rules = limit.NewTable(rules)
 	for range 1 + r.IntN(5) {
-		p := &part{book: limit.NewBook(), caps: make(map[string]limit.Cap), waiting: make(map[string]int), blocked: make(map[string]time.Time)}
+		p := &part{
+			book: limit.NewBook(), caps: make(map[string]limit.Cap), waiting: make(map[string]int),
+			blocked: make(map[string]time.Time),
+		}
 		for lane := range lanes {
 			p.waiting[lane] = r.IntN(20)
 		}
@@ -288,7 +292,8 @@ func (l *land) left() (n int) {
 	return n
 }
 
-// Calls and replies are lost, messages too, and leaders change. No limit is exceeded, and then all tasks come to an end.
+// Calls and replies are lost, messages too, and leaders change. No limit is exceeded, and then all tasks come to an
+// end.
 func TestBook_KeepsLimitsAndFinishes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {

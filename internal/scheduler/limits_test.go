@@ -86,7 +86,8 @@ func (o *office) drain(n int) {
 	})
 }
 
-// Two nodes lead the partitions in which tasks of a limit wait. Never more than it says are live, and all come to an end.
+// Two nodes lead the partitions in which tasks of a limit wait. Never more than it says are live, and all come to an
+// end.
 func TestDispatch_KeepsLimits(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()

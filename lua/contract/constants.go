@@ -68,9 +68,9 @@ var Constants = map[string]any{
 	"NOTED_WAKE":            64,     // of them, for which the leader is woken
 	"LISTED_BLOCKS":         index.SegmentBlocks,
 	"FREED_SAID":            16,                       // limits in one message that slots are free
-	"LIMITED_PAUSE":         1000,                     // ms for which a task with limits stays on the wheel for which there is no lane
-	"ASKED_FRESH":           3000,                     // ms for which a partition keeps its place in the line for a slot without asking again
-	"USE_KEPT":              time.Hour.Milliseconds(), // what the home of a limit knows, after the last slot was given back
+	"LIMITED_PAUSE":         1000,                     // ms on the wheel, for a task with limits without a lane
+	"ASKED_FRESH":           3000,                     // ms for which a place in the line for a slot is kept
+	"USE_KEPT":              time.Hour.Milliseconds(), // what the home of a limit knows, when nothing is in use
 	"NAMES_SAID":            256,                      // names of queues and lanes that nobody serves in one reply
 	"UNNAMED":               Unnamed,
 	"HOLD_PAUSE":            schedule.HoldPause.Milliseconds(),

@@ -2,7 +2,8 @@
 -- needs: arg limit, arg quota
 -- includes: changes, turn, closed, waiting, lanes, leaving, apart, slots
 
-local members, dues, records, holds = {}, {}, {}, {} -- of the chosen tasks; holds: the limits of which each takes a slot
+local members, dues, records = {}, {}, {} -- of the chosen tasks
+local holds = {} -- the limits of which each takes a slot, false for none
 
 -- choose takes a task, which counts for the quota of a name.
 local function choose(name, member, due, record, limits)

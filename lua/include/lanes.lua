@@ -12,7 +12,8 @@ local by_namespace = string.find(rules, '\nnamespace:', 1, true)
 local function new_place(member, task_type, queue, ahead, fair, keys)
   return {
     task_type = task_type, queue = queue, lane = type_lane(queue, task_type), ahead = ahead, fair = fair, name = queue,
-    pool = queue, apart = false, limits = rules ~= '' and task_type and limits_of(member, task_type, queue, keys) or nil,
+    pool = queue, apart = false,
+    limits = rules ~= '' and task_type and limits_of(member, task_type, queue, keys) or nil,
   }
 end
 
@@ -61,9 +62,10 @@ local function add_names(names, place)
   end
 end
 
--- places_of returns the places of tasks with those names and records, by their number there: name is the one under which a
--- task is chosen or waits, ahead how many ms its rank is before it is due, and apart says that nobody serves it. A
--- record may be lacking. With one command, it looks for the names of these and for further ones, if there are any.
+-- places_of returns the places of tasks with those names and records, by their number there: name is the one under
+-- which a task is chosen or waits, ahead how many ms its rank is before it is due, and apart says that nobody serves
+-- it. A record may be lacking. With one command, it looks for the names of these and for further ones, if there are
+-- any.
 local function places_of(tasks, records, further)
   local of, undecided, names = {}, {}, further or {}
   for i, member in ipairs(tasks) do

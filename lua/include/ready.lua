@@ -28,6 +28,7 @@ local function note_limits(member, limits)
   local text = redis.call('HGET', states_key, member) or 'scheduled 0 0'
   if limits_in(text) ~= limits then
     text = string.gsub(text, '^(%a+ %d+)$', '%1 0')
-    set_later(states_key, member, (string.gsub(text, '^(%a+ %d+ %d+>?)%S*', '%1+' .. string.gsub(limits, '%%', '%%%%'))))
+    text = string.gsub(text, '^(%a+ %d+ %d+>?)%S*', function(start) return start .. '+' .. limits end)
+    set_later(states_key, member, text)
   end
 end

@@ -1,5 +1,5 @@
--- slots: what a claim may take of limits. The partition has a cap for each limit: how many of its tasks may hold a slot.
--- The leader tells what the home of the limit has granted it beyond.
+-- slots: what a claim may take of limits. The partition has a cap for each limit: how many of its tasks may hold a
+-- slot. The leader tells what the home of the limit has granted it beyond.
 -- needs: arg caps, arg rules
 -- includes: changes, number
 

@@ -1299,6 +1299,7 @@ func (e TickResultBy) Valid() bool {
 
 // Defines values for WaitingForCode.
 const (
+	Limited                  WaitingForCode = "limited"
 	WaitsForDelivery         WaitingForCode = "delivery"
 	WaitsForEnded            WaitingForCode = "ended"
 	WaitsForNoLeader         WaitingForCode = "no_leader"
@@ -1324,6 +1325,8 @@ const (
 // Valid indicates whether the value is a known member of the WaitingForCode enum.
 func (e WaitingForCode) Valid() bool {
 	switch e {
+	case Limited:
+		return true
 	case WaitsForDelivery:
 		return true
 	case WaitsForEnded:

@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/store/workflows"
 	"github.com/dts-sched/dts/internal/task"
@@ -61,6 +62,7 @@ var readable = map[string]func(entryOf) error{
 	lua.OfInstallation + "limits": func(e entryOf) error {
 		return cmp.Or(task.ValidateQueue(e.name), second(limits.Parse(e.value)))
 	},
+	lua.OfInstallation + "rules":      func(e entryOf) error { return second(rules.Parse(e.name, e.value)) },
 	lua.OfInstallation + "cordons":    func(e entryOf) error { return cluster.CheckCordon(e.value) },
 	lua.OfInstallation + "nodes":      func(e entryOf) error { return cluster.CheckEntry(e.name, e.value) },
 	lua.OfInstallation + "namespaces": func(e entryOf) error { return task.ValidateName("namespace", e.name) },

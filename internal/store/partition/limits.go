@@ -73,7 +73,8 @@ func (p *Partitions) HomeOf(name string) int { return p.o.Layout.HomeOf(name) }
 func (l *Leader) Settle(ctx context.Context, home int, asks []limit.Ask) ([]limit.Answer, error) {
 	keys := l.o.Layout.Keys
 	call := lua.Settle{
-		Caps: keys.Partition(home).Caps(), Number: l.number, Wakes: keys.AnyWake("*"), Limits: make([]lua.SettleLimit, len(asks)),
+		Caps: keys.Partition(home).Caps(), Number: l.number, Wakes: keys.AnyWake("*"),
+		Limits: make([]lua.SettleLimit, len(asks)),
 	}
 	for i, a := range asks {
 		call.Limits[i] = lua.SettleLimit{

@@ -19,8 +19,8 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// inDefault returns the name of a task in the namespace default.
-func inDefault(id string) task.Ref { return task.Ref{Namespace: task.DefaultNamespace, ID: id} }
+// anyTask is the name of a task in the namespace default.
+var anyTask = task.Ref{Namespace: task.DefaultNamespace, ID: "a"}
 
 // tableOf returns limits by their names.
 func tableOf(t *testing.T, rules map[string]limit.Rule) *limit.Table {
@@ -152,7 +152,7 @@ func TestSlots_AreFreedByWhateverEndsAnAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := storetest.New(t)
-			ref := inDefault("a")
+			ref := anyTask
 			w.Create(task.Definition{Ref: ref, LimitKey: "a", Retry: task.Retry{MaxAttempts: 2}})
 			d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Slots: 1}, "all": {Slots: 5}})
 			d.take(1, "key:a", "all")
@@ -208,7 +208,7 @@ func TestClaim_FindsATaskUnderLimitsThatAreNoMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := storetest.New(t)
-			ref := inDefault("a")
+			ref := anyTask
 			w.Create(task.Definition{Ref: ref, LimitKey: "a"})
 			d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Paused: time.Now().Add(time.Hour)}, "all": {Slots: 5}})
 			d.take(1, "key:a", "all")
@@ -244,7 +244,7 @@ func TestClaim_FindsATaskUnderLimitsThatAreNoMore(t *testing.T) {
 func TestCancel_RemovesATaskThatWaitsForASlot(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	ref := inDefault("a")
+	ref := anyTask
 	w.Create(task.Definition{Ref: ref, LimitKey: "a", FairKey: "f"})
 	d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Paused: time.Now().Add(time.Hour)}})
 	d.take(1, "key:a")
@@ -260,7 +260,7 @@ func TestCancel_RemovesATaskThatWaitsForASlot(t *testing.T) {
 func TestSettle_GivesTheTokensOfTheBucket(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	ref := inDefault("a")
+	ref := anyTask
 	l, rule := w.Leader(ref), limit.Rule{Rate: 5, Per: time.Hour, Burst: 7}
 	var got, want []int
 	bucket, version := limit.Bucket{}, 0
@@ -294,7 +294,8 @@ func TestClaim_SeesTheLimitsThatTheTableHas(t *testing.T) {
 		"namespace:*": {Slots: 1}, "all": {Slots: 1},
 	}
 	for i, c := range []task.Definition{
-		{LimitKey: "b,a1"}, {LimitKey: "ab,a1,c"}, {LimitKey: "c"}, {Type: "shell"}, {Queue: "mails"}, {Queue: "mx", LimitKey: "b"},
+		{LimitKey: "b,a1"}, {LimitKey: "ab,a1,c"}, {LimitKey: "c"}, {Type: "shell"}, {Queue: "mails"},
+		{Queue: "mx", LimitKey: "b"},
 		{FairKey: "k", LimitKey: "a", Priority: 3}, {Ref: task.Ref{Namespace: "team"}},
 	} {
 		w := storetest.New(t)

@@ -47,7 +47,7 @@ func (r *Rules) Standings(ctx context.Context, limits []string) ([]Standing, err
 		}
 		if of, is := rules.Which(n); is {
 			all = append(all, Standing{Limit: name, Set: set[of]})
-			reads = append(reads, r.read(ctx, pipe, name))
+			reads = append(reads, r.ask(ctx, pipe, name))
 		}
 	}
 	if len(all) == 0 {
@@ -69,7 +69,7 @@ type standingReads struct {
 	bucket *redis.StringCmd
 }
 
-func (r *Rules) read(ctx context.Context, pipe redis.Pipeliner, name string) (s standingReads) {
+func (r *Rules) ask(ctx context.Context, pipe redis.Pipeliner, name string) (s standingReads) {
 	for p := range r.l.Partitions() {
 		key := string(r.l.Keys.Partition(p).Holds(name))
 		s.held = append(s.held, pipe.SCard(ctx, key))
