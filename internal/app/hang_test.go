@@ -49,7 +49,7 @@ func TestHang_EveryOperationSaysSoSoon(t *testing.T) {
 	if json.Unmarshal([]byte(taken), &answer) != nil || len(answer.Attempts) != 1 {
 		t.Fatalf("taken: %s", taken)
 	}
-	paths := strings.NewReplacer("{id}", "a", "{number}", "1", "{name}", "l", "{queue}", "default")
+	paths := strings.NewReplacer("{id}", "a", "{number}", "1", "{name}", "all", "{queue}", "default")
 	tokens := strings.NewReplacer("the-token-of-take", answer.Attempts[0].Token)
 	redis.Pause()
 	defer redis.Continue()
