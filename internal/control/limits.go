@@ -62,8 +62,8 @@ func (c *Control) ListLimits(ctx context.Context, who Caller) ([]LimitInfo, erro
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
-	owners := ownersOf(entries)
-	return c.limitInfos(ctx, entries, now, owners, func(name string) bool { _, is := owners.of(name); return is })
+	table := tableOf(entries)
+	return c.limitInfos(ctx, entries, now, table, func(name string) bool { _, is := table.Which(name); return is })
 }
 
 // GetLimit returns a limit by its name. Errors: as ListLimits, and CodeLimitNotFound.
@@ -83,9 +83,9 @@ func (c *Control) GetLimit(ctx context.Context, who Caller, name string) (LimitI
 	if at < 0 {
 		return LimitInfo{}, limitNotFound(n, entries)
 	}
-	owners := ownersOf(entries)
-	is := func(name string) bool { owner, _ := owners.of(name); return owner == n }
-	infos, err := c.limitInfos(ctx, entries[at:at+1], now, owners, is)
+	table := tableOf(entries)
+	is := func(name string) bool { of, _ := table.Which(name); return of == n }
+	infos, err := c.limitInfos(ctx, entries[at:at+1], now, table, is)
 	if err != nil {
 		return LimitInfo{}, err
 	}
@@ -111,7 +111,7 @@ func (c *Control) checkLimits() error {
 
 // limitInfos returns what is known of limits. It counts the tasks of the names that wanted reports.
 func (c *Control) limitInfos(
-	ctx context.Context, entries []rules.Entry, now time.Time, owners limitOwners, wanted func(string) bool,
+	ctx context.Context, entries []rules.Entry, now time.Time, table *limit.Table, wanted func(string) bool,
 ) ([]LimitInfo, error) {
 	uses, more, err := c.store.Rules.Use(ctx, wanted)
 	if err != nil {
@@ -128,8 +128,8 @@ func (c *Control) limitInfos(
 		places[e.Name] = &infos[i]
 	}
 	for name, use := range uses {
-		owner, _ := owners.of(name)
-		if info := places[owner]; info != nil {
+		of, _ := table.Which(name)
+		if info := places[of]; info != nil {
 			info.add(LimitUse{name, use.Held, use.Waiting})
 		}
 	}
@@ -172,46 +172,13 @@ func (i *LimitInfo) cut() {
 
 func isWildcard(n limit.Name) bool { return strings.HasSuffix(n.Of, "*") }
 
-// limitOwners know which limit applies to a key, type, queue or namespace.
-type limitOwners struct {
-	exact map[limit.Name]bool
-	open  map[limit.Kind][]string // what is before the "*", the longest first
-	known map[string]limit.Name   // what of has found, by its argument
-}
-
-func ownersOf(entries []rules.Entry) limitOwners {
-	o := limitOwners{make(map[limit.Name]bool), make(map[limit.Kind][]string), make(map[string]limit.Name)}
+// tableOf returns the limits in the form that knows which one applies to a key, type, queue or namespace.
+func tableOf(entries []rules.Entry) *limit.Table {
+	all := make(limit.Rules, len(entries))
 	for _, e := range entries {
-		if begin, open := strings.CutSuffix(e.Name.Of, "*"); open {
-			o.open[e.Name.Kind] = append(o.open[e.Name.Kind], begin)
-		} else {
-			o.exact[e.Name] = true
-		}
+		all[e.Name] = e.Rule
 	}
-	for _, begins := range o.open {
-		slices.SortFunc(begins, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	}
-	return o
-}
-
-// of returns the name of the limit that applies to a name, as limit.Table.Of writes it; is is false if there is none.
-func (o limitOwners) of(name string) (_ limit.Name, is bool) {
-	if owner, known := o.known[name]; known {
-		return owner, owner != limit.Name{}
-	}
-	n, err := limit.ParseName(name)
-	if err != nil {
-		return limit.Name{}, false
-	}
-	owner := limit.Name{}
-	begins := func(begin string) bool { return strings.HasPrefix(n.Of, begin) }
-	if o.exact[n] {
-		owner = n
-	} else if i := slices.IndexFunc(o.open[n.Kind], begins); i >= 0 {
-		owner = limit.Name{Kind: n.Kind, Of: o.open[n.Kind][i] + "*"}
-	}
-	o.known[name] = owner
-	return owner, owner != limit.Name{}
+	return limit.NewTable(all)
 }
 
 // limitNotFound says that no limit has that name, and which name may be meant.
@@ -221,8 +188,8 @@ func limitNotFound(n limit.Name, entries []rules.Entry) error {
 		names[i] = e.Name.String()
 	}
 	hint := "see dtsctl limit list"
-	if owner, applies := ownersOf(entries).of(n.String()); applies {
-		hint = fmt.Sprintf("the limit %q applies to it", owner)
+	if of, applies := tableOf(entries).Which(n.String()); applies {
+		hint = fmt.Sprintf("the limit %q applies to it", of)
 	} else if nearest := config.Nearest(n.String(), names); nearest != "" {
 		hint = fmt.Sprintf("did you mean %q?", nearest)
 	}

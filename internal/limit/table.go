@@ -9,13 +9,16 @@ import (
 type Table struct {
 	rules Rules
 	text  string
-	found map[string]found
+	found map[string]found // what Which has found, by limit
 }
 
 type found struct {
-	rule Rule
+	name Name
 	is   bool
 }
+
+// foundLimit is how many limits a table remembers: there may be one for each key that ever was.
+const foundLimit = 20_000
 
 // NewTable returns a table of the limits.
 func NewTable(rules Rules) *Table {
@@ -34,16 +37,26 @@ func NewTable(rules Rules) *Table {
 // Text is the names of the limits, as the script claim reads them; "" for none.
 func (t *Table) Text() string { return t.text }
 
-// For returns the rule for a limit of a task, as Of returns it. is is false if there is none any more.
-func (t *Table) For(limit string) (rule Rule, is bool) {
+// Which returns the name of the rule that For returns.
+func (t *Table) Which(limit string) (_ Name, is bool) {
 	f, known := t.found[limit]
-	if !known {
-		if n, err := ParseName(limit); err == nil {
-			f.rule, f.is = t.rules.For(n)
-		}
-		t.found[limit] = f
+	if known {
+		return f.name, f.is
 	}
-	return f.rule, f.is
+	if n, err := ParseName(limit); err == nil {
+		f.name, f.is = t.rules.Which(n)
+	}
+	if len(t.found) >= foundLimit {
+		clear(t.found)
+	}
+	t.found[limit] = f
+	return f.name, f.is
+}
+
+// For returns the rule for a limit of a task, as Of returns it. is is false if there is none any more.
+func (t *Table) For(limit string) (_ Rule, is bool) {
+	n, is := t.Which(limit)
+	return t.rules[n], is
 }
 
 // Of returns the limits of a task, from narrow to wide.
