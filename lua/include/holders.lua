@@ -12,7 +12,10 @@ end
 
 -- free_slots has a task hold no slot any more. limits are those in its state while it was live, nil for none.
 local function free_slots(member, limits)
-  for limit in string.gmatch(limits or '', '[^,]+') do
+  if not limits then
+    return
+  end
+  for limit in string.gmatch(limits, '[^,]+') do
     if not freed[limit] then
       freed[limit], freed_limits[#freed_limits + 1] = {}, limit
     end

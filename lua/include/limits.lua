@@ -3,6 +3,7 @@
 -- needs: arg rules
 -- includes: nothing
 
+local lists = { [false] = {} } -- limits by the text that has them
 local exact_rules, open_rules = nil, {} -- by name; and by kind, the beginnings of those that end with "*"
 
 -- read_rules reads the whole text.
@@ -50,4 +51,17 @@ local function limits_of(member, task_type, queue, keys)
     list[#list + 1] = 'all'
   end
   return #list > 0 and table.concat(list, ',') or nil
+end
+
+-- list_of returns the limits in a text, false or nil for none.
+local function list_of(limits)
+  local list = lists[limits or false]
+  if not list then
+    list = {}
+    for limit in string.gmatch(limits, '[^,]+') do
+      list[#list + 1] = limit
+    end
+    lists[limits] = list
+  end
+  return list
 end

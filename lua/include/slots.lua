@@ -1,7 +1,7 @@
 -- slots: what a claim may take of limits. The partition has a cap for each limit: how many of its tasks may hold a
 -- slot. The leader tells what the home of the limit has granted it beyond.
 -- needs: arg caps, arg rules
--- includes: changes, number
+-- includes: changes, number, limits
 
 local slots, slot_names = {}, {} -- by limit: its version, cap, tokens, and how many slots are free; and their names
 
@@ -16,8 +16,9 @@ local function read_slots()
   local found = #slot_names > 0 and redis.call('HMGET', caps_key, '@', unpack(slot_names)) or {}
   local newest = tonumber(found[1] or 0)
   for i, limit in ipairs(slot_names) do
-    local version, cap, tokens = string.match(found[i + 1] or '0 0 0', '^(%d+) (%d+) (%d+)$')
-    local grant, slot = grants[limit], { version = tonumber(version), cap = tonumber(cap), tokens = tonumber(tokens) }
+    local version, cap, tokens = string.match(found[i + 1] or '', '^(%d+) (%d+) (%d+)$')
+    local grant = grants[limit]
+    local slot = { version = tonumber(version or 0), cap = tonumber(cap or 0), tokens = tonumber(tokens or 0) }
     slot.is_rated = grant.tokens >= 0
     if slot.version == grant.version and (grant.count > slot.cap or grant.tokens > 0) then
       newest = newest + 1
@@ -37,27 +38,26 @@ if caps ~= '' then
 end
 
 -- take_slots takes a slot of each limit of a task, and a token of each that has a rate. It returns false, and takes
--- none, if one of them has none. limits is nil for none.
+-- none, if one of them has none. limits is nil or false for none.
 local function take_slots(limits)
-  for limit in string.gmatch(limits or '', '[^,]+') do
+  for _, limit in ipairs(list_of(limits)) do
     local slot = slots[limit]
     if not slot or slot.free < 1 or slot.is_rated and slot.tokens < 1 then
       return false
     end
   end
-  for limit in string.gmatch(limits or '', '[^,]+') do
+  for _, limit in ipairs(list_of(limits)) do
     local slot = slots[limit]
     slot.free = slot.free - 1
-    if slot.is_rated then
-      slot.tokens, slot.has_changed = slot.tokens - 1, true
-    end
+    slot.tokens = slot.is_rated and slot.tokens - 1 or slot.tokens
+    slot.has_changed = slot.has_changed or slot.is_rated
   end
   return true
 end
 
 -- hold_slots has a task hold a slot of each limit.
 local function hold_slots(member, limits)
-  for limit in string.gmatch(limits or '', '[^,]+') do
+  for _, limit in ipairs(list_of(limits)) do
     add_later(holds_key(limit), member)
   end
 end
