@@ -1370,6 +1370,54 @@ func (ExamineDeliveries) Decode(r *Reply) (v ExamineDeliveriesReply) {
 	return v
 }
 
+// ExamineHolds runs examine_holds.lua: finds tasks that hold a slot of a limit though their states do not say so, and has them hold none if it
+// is asked to. The leader hears of the slots that become free.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineHolds struct {
+	Defs    DefsKey // HASH the script makes further keys of the same partition
+	Checks  string  // those that are wanted, each between blanks
+	Repair  bool
+	Limit   string
+	Wake    WakeChannel
+	Members []string // tasks that hold a slot of it
+}
+
+// ExamineHoldsReply is the reply to ExamineHolds.
+type ExamineHoldsReply struct {
+	Found []ExamineHoldsFound
+}
+
+// ExamineHoldsFound is an element of found of examine_holds.lua.
+type ExamineHoldsFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_holds.lua.
+func (ExamineHolds) Script() *Script { return scriptOf("examine_holds") }
+
+// Keys are its KEYS.
+func (c ExamineHolds) Keys() []string { return []string{string(c.Defs)} }
+
+// Args are its ARGV.
+func (c ExamineHolds) Args() []any {
+	args := []any{c.Checks, flag(c.Repair), c.Limit, string(c.Wake)}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineHolds) Decode(r *Reply) (v ExamineHoldsReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineHoldsFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
 // ExamineKeys runs examine_keys.lua: finds what does not fit together of keys of submissions, and repairs it if it is asked to: a key
 // without a task, and a task that waits for the end of another task though that has ended.
 //
@@ -3374,7 +3422,8 @@ func (c RecordLoss) Args() []any {
 func (RecordLoss) Decode(*Reply) RecordLossReply { return RecordLossReply{} }
 
 // Recount runs recount.lua: has the cap of a limit in a partition be the number of tasks that hold a slot. So a leader begins, gives
-// back what is free, and begins anew after a loss of writes.
+// back what is free, and begins anew after a loss of writes. A limit whose holders cannot be counted, as their key is
+// damaged, keeps its cap.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -3766,7 +3815,8 @@ func (SetLimit) Decode(r *Reply) (v SetLimitReply) {
 
 // Settle runs settle.lua: tells the home of limits how many slots a partition uses, and asks for more. What is used is never refused.
 // A partition that does not get all it asks for waits in a line: the home keeps a slot for each one that has waited
-// longer, and one that gets some goes to the end. A repeat for the same version of a cap takes nothing back.
+// longer, and one that gets some goes to the end. A repeat for the same version of a cap takes nothing back. Of a limit
+// whose key is damaged, nothing is granted.
 //
 // Repeated: harmless: slots and tokens belong to the version, which has them already
 type Settle struct {

@@ -1,6 +1,6 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
 -- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: state, definition, findings, listings, entries, traces, stateless, unreadable, unlive, unrun, wakes, noted
+-- includes: state, definition, findings, listings, entries, traces, stateless, unreadable, unlive, unheld, unrun, wakes, noted
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -71,6 +71,7 @@ for member, tick, broken, digest in unknown(members()) do
     note_backlog(member, record, wanted)
     if LAST[fields.state] ~= 'finished' then
       find_unlive(member, fields.state, record, tick)
+      find_unheld(member, text)
     end
     find_unrun(member, fields, redis.call('HGET', states_key, member))
     if is_apart(record) and redis.call('HEXISTS', payloads_key, member) == 0 then

@@ -1,6 +1,7 @@
 -- recount: has the cap of a limit in a partition be the number of tasks that hold a slot. So a leader begins, gives
--- back what is free, and begins anew after a loss of writes.
--- includes: number, refuse, fence
+-- back what is free, and begins anew after a loss of writes. A limit whose holders cannot be counted, as their key is
+-- damaged, keeps its cap.
+-- includes: number, refuse, fence, damage
 -- keys:
 --   lease  STRING  the script makes further keys of the same partition
 -- args:
@@ -19,11 +20,11 @@ if leader then
   return refuse('FENCED', leader)
 end
 
-local newest = tonumber(redis.call('HGET', caps_key, '@') or 0)
+local newest = tonumber(redis.call('HGET', caps_key, '@') or 0) or 0
 local caps = {}
 for limit, least, known in limits() do
-  local version, tokens = string.match(redis.call('HGET', caps_key, limit) or '', '^(%d+) %d+ (%d+)$')
-  local holders = redis.call('SCARD', holds_key(limit))
+  local version, cap, tokens = string.match(redis.call('HGET', caps_key, limit) or '', '^(%d+) (%d+) (%d+)$')
+  local holders = try(redis.call, 'SCARD', holds_key(limit)) or tonumber(cap or 0)
   if known == tonumber(version) and holders == 0 then
     redis.call('HDEL', caps_key, limit)
     version, tokens = 0, 0

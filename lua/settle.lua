@@ -1,7 +1,8 @@
 -- settle: tells the home of limits how many slots a partition uses, and asks for more. What is used is never refused.
 -- A partition that does not get all it asks for waits in a line: the home keeps a slot for each one that has waited
--- longer, and one that gets some goes to the end. A repeat for the same version of a cap takes nothing back.
--- includes: clock, number, home, bucket
+-- longer, and one that gets some goes to the end. A repeat for the same version of a cap takes nothing back. Of a limit
+-- whose key is damaged, nothing is granted.
+-- includes: clock, number, damage, home, bucket
 -- keys:
 --   caps  HASH  only for its slot
 -- args:
@@ -68,7 +69,8 @@ local function grant(limit, version, have, want, tokens, slots, rate, per, burst
 end
 
 for limit, version, have, want, tokens, slots, rate, per, burst in limits() do
-  for _, value in ipairs(grant(limit, version, have, want, tokens, slots, rate, per, burst)) do
+  local answer = try(grant, limit, version, have, want, tokens, slots, rate, per, burst)
+  for _, value in ipairs(answer or { 0, have, 0, 0, false }) do
     answers[#answers + 1] = value
   end
 end

@@ -21,6 +21,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/handover"
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -72,6 +73,7 @@ func newWard(t *testing.T, opts ...redistest.Option) *ward {
 		w.Bring(string(s), s)
 	}
 	w.handOver("queued")
+	w.holdSlot("slotted")
 	w.Create(task.Definition{Ref: ref("waiting"), Delay: time.Hour})
 	w.Create(task.Definition{Ref: ref("ready"), Queue: "full"})
 	_, err := w.Leader(ref("ready")).Claim(w.Ctx, 100, handover.Grant{Lanes: handover.Quotas{{Queue: "full"}: {}}, Default: 0}, time.Second)
@@ -119,6 +121,26 @@ func (w *ward) handOver(id string) {
 	handed := w.queues.HandOver(w.Ctx, []task.Delivery{{Ref: t.Ref, Attempt: t.Attempt, Type: t.Type, Queue: t.Queue, ClaimedAt: t.QueuedAt}}, nil)
 	testkit.Must(w.t, handed.Failure())
 }
+
+// holdSlot queues a task that holds a slot of the limit key:shop.
+func (w *ward) holdSlot(id string) {
+	w.t.Helper()
+	w.Create(task.Definition{Ref: ref(id), LimitKey: "shop"})
+	l, name := w.Leader(ref(id)), limit.Name{Kind: limit.Key, Of: "shop"}
+	counted, err := l.Recount(w.Ctx, []limit.Recount{{Limit: shop, Known: -1}})
+	testkit.Must(w.t, err)
+	rule, version := limit.Rule{Slots: 2, Rate: 5, Per: time.Minute}, counted[0].Version
+	ask := limit.Ask{Limit: shop, Version: version, Want: 1, Tokens: 1, Rule: rule}
+	_, err = l.Settle(w.Ctx, w.Partitions.HomeOf(shop), []limit.Ask{ask})
+	testkit.Must(w.t, err)
+	grant := storetest.Quotas
+	grant.Limits = limit.NewTable(limit.Rules{name: rule})
+	grant.Slots = []limit.Grant{{Limit: shop, Version: version, Count: 1, Tokens: 1}}
+	_, err = l.Claim(w.Ctx, 100, grant, time.Second)
+	testkit.Must(w.t, err)
+}
+
+const shop = "key:shop"
 
 // sweep deletes a task, whose id is remembered.
 func (w *ward) sweep() {
@@ -664,6 +686,27 @@ var breakages = []breakage{
 		w.keyed("second")
 		w.do("HSET", w.KeysOf(ref("mine")).Once(), ref("mine"), "gone second 0 0 @")
 	}, example: "default:mine has a task that waits, default:mine@ksecond, and none that has not ended"},
+	{check: "slot-leaked", name: "a task that has ended holds a slot", damage: func(w *ward) {
+		w.do("SADD", w.KeysOf(ref("failed")).Holds(shop), ref("failed"))
+	}, example: "default:failed is failed without this limit, and is in "},
+	{check: "slot-leaked", name: "a task holds a slot of another limit", damage: func(w *ward) {
+		w.do("SADD", w.KeysOf(ref("slotted")).Holds("all"), ref("slotted"))
+	}, example: "default:slotted is queued without this limit, and is in "},
+	{check: "slot-leaked", name: "a task that does not exist holds a slot", damage: func(w *ward) {
+		w.do("SADD", w.KeysOf(ref("ghost")).Holds(shop), ref("ghost"))
+	}, example: "default:ghost does not exist, and is in "},
+	{check: "slot-lost", name: "a task has lost its slot", damage: func(w *ward) {
+		w.do("SREM", w.KeysOf(ref("slotted")).Holds(shop), ref("slotted"))
+	}, example: "default:slotted is queued, and not in "},
+	{check: "slot-lost", name: "the set of those that hold slots is a string", damage: func(w *ward) {
+		w.do("SET", w.KeysOf(ref("slotted")).Holds(shop), "no slots")
+	}, example: "default:slotted is queued, and not in ", also: []string{"key-type"}, aside: []string{"no slots"}},
+	{check: "entry-unreadable", name: "the slots of a limit in a partition are garbage", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("slotted")).Caps(), shop, "many")
+	}, example: "dts:{1}:caps has an entry that cannot be read: ", aside: []string{"many"}},
+	{check: "entry-unreadable", name: "the use of a limit is garbage", damage: func(w *ward) {
+		w.do("HSET", w.Keys.Partition(w.Partitions.HomeOf(shop)).Use(shop), "1", "much")
+	}, example: "dts:{", aside: []string{"much"}},
 	{check: "lease-unlimited", name: "a lease never expires", damage: func(w *ward) {
 		w.do("PERSIST", w.Keys.Partition(1).Term(storetest.Fence))
 	}, example: "dts:{1}:lease of 1:tester never expires"},

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -171,4 +172,30 @@ func TestScheduler_GoesOnPastADamagedSharedKey(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While nobody can read the slots of a partition, its tasks with limits wait, and its others go on. They go on when
+// doctor has put the key aside.
+func TestDispatch_GoesOnPastDamagedSlots(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	w := newUnlapsed(t)
+	w.limited("key:*", limit.Rule{Slots: 2})
+	w.start("n", never)
+	refs := w.siblings(4)
+	w.create(task.Definition{Ref: refs[0], LimitKey: "a"})
+	w.dispatched(refs[0], 1)
+	caps := string(w.store.KeysOf(refs[0]).Caps())
+	testkit.Must(t, w.db.Rename(t.Context(), caps, "kept").Err())
+	testkit.Must(t, w.db.Set(t.Context(), caps, "garbage", 0).Err())
+	w.create(task.Definition{Ref: refs[1], LimitKey: "b"})
+	for _, ref := range refs[2:] {
+		w.create(task.Definition{Ref: ref})
+		w.dispatched(ref, 1)
+	}
+	if got := w.get(refs[1]).State; got != task.Scheduled {
+		t.Errorf("the task with a limit is %s", got)
+	}
+	testkit.Must(t, w.db.Del(t.Context(), caps).Err())
+	w.dispatched(refs[1], 1)
 }

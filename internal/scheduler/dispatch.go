@@ -28,6 +28,8 @@ func (t *term) dispatch(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := t.settle(ctx); errors.Is(err, partition.ErrFenced) {
 			return err
+		} else if redisx.IsDamage(err) { // other tasks go on
+			t.warn(ctx, "cannot count who holds slots of limits; their tasks wait", err)
 		} else if err != nil {
 			t.failed(ctx, "cannot count who holds slots of limits", err)
 			continue

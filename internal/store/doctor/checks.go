@@ -86,7 +86,7 @@ var checksOfTasksAndSchedules = []Check{
 	{Name: "backlog-unlisted", Severity: Error, Means: "Tasks wait for room in a queue, and leaders do not know that any wait there: they would never run.", Repair: "Puts the queue into the backlog.", Repairs: true, OfData: true},
 	{Name: leftovers, Severity: Warning, Means: "Entries, results, attempts or a log are left of a task that had ended and does not exist: they take memory. Or its end is in the outbox, and nothing can follow it.", Repair: "Deletes them.", Repairs: true, OfData: true},
 	{Name: "id-never-forgotten", Severity: Warning, Means: "The id of a deleted task would be taken for ever.", Repair: "Puts it at the end of the order in which ids are forgotten.", Repairs: true, OfData: true},
-	{Name: entryUnreadable, Severity: Error, Means: "An attempt, a checkpoint, a line of a log, a revision, a record of a ledger, a tick that waits, what became of a schedule's ticks, an entry of an outbox, a capacity of a queue, a limit, a namespace, the entry or the cordon of a node or a name in a backlog cannot be read: it is left out.", Repair: "Puts the entry aside: see \"What is put aside\".", Repairs: true, OfData: true},
+	{Name: entryUnreadable, Severity: Error, Means: "An attempt, a checkpoint, a line of a log, a revision, a record of a ledger, a tick that waits, what became of a schedule's ticks, an entry of an outbox, a capacity of a queue, a limit, its slots in a partition, a namespace, the entry or the cordon of a node or a name in a backlog cannot be read: it is left out.", Repair: "Puts the entry aside: see \"What is put aside\".", Repairs: true, OfData: true},
 	{
 		Name: listIndex, Severity: Warning,
 		Means: "Lists with a filter do not find a task, as one that a program with an earlier release of package `dts` has " +
@@ -117,6 +117,17 @@ var checksOfLocksAndQueues = []Check{
 		Means: "A task waits for the end of another task with its key, and that other task has ended: the waiting task " +
 			"never runs. Or Redis knows a key without a task.",
 		Repair: "Makes the waiting task due, or forgets the key.",
+	},
+	{
+		Name: slotLeaked, Severity: Error, Repairs: true, OfData: true,
+		Means:  "A task holds a slot of a limit, and its state does not say so: the slot is never free again.",
+		Repair: "Frees the slot. The states of tasks count.",
+	},
+	{
+		Name: slotLost, Severity: Error, Repairs: true, OfData: true,
+		Means: "A task is queued or running under a limit, and holds no slot of it: more tasks can run than the limit " +
+			"allows.",
+		Repair: "Has the task hold its slot. If more tasks hold slots than there are then, no task takes one until fewer do.",
 	},
 	{Name: "lease-unlimited", Severity: Error, Means: "The lease of a partition never expires: if its leader is dead, nobody leads it any more.", Repair: "Lets it expire after the time that its leader asked for (`--lease-ttl`). A leader that lives renews it.", Repairs: true, OfData: true},
 

@@ -56,6 +56,8 @@ var readable = map[string]func(entryOf) error{
 	lua.OfPartition + "waiting:":   func(e entryOf) error { return codec.CheckWaiting(e.value) },
 	lua.OfPartition + "revisions:": func(e entryOf) error { return workflows.CheckRevision(e.value) },
 	lua.OfPartition + "outbox":     func(e entryOf) error { return partition.CheckOwed(e.name) },
+	lua.OfPartition + "caps":       func(e entryOf) error { return partition.CheckCap(e.name, e.value) },
+	lua.OfPartition + "use:":       func(e entryOf) error { return partition.CheckUse(e.name, e.value) },
 	lua.OfPartition + "backlog": func(e entryOf) error {
 		return checkBacklogName(e.name)
 	},

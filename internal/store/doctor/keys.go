@@ -23,7 +23,7 @@ func (e *examination) keyCollections(ctx context.Context, number int) ([]collect
 		return nil, err
 	}
 	checks := slices.Concat([]string{keyType, "backlog-unlisted", queueUnlisted}, lossChecks, scheduleChecks, workflowChecks,
-		lockChecks, deliveryChecks)
+		lockChecks, slotChecks, deliveryChecks)
 	return []collection{e.entryPages(servers[number]), {name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {
@@ -62,13 +62,13 @@ func (e *examination) redisServers(ctx context.Context) ([]redis.Cmdable, error)
 
 // sorted is the owners of keys, by partition or queue.
 type sorted struct {
-	tasks, schedules, workflows, lines, locks, ready map[int][]string
-	deliveries                                       map[string][]string
-	queues                                           map[string]bool
+	tasks, schedules, workflows, lines, locks, ready, holds map[int][]string
+	deliveries                                              map[string][]string
+	queues                                                  map[string]bool
 }
 
-// lookAtKeys looks at what keys belong to. It returns the sets of ready tasks that leaders do not know, and the lines
-// of workflows.
+// lookAtKeys looks at what keys belong to. It returns the sets of ready tasks and the holders of slots that leaders do
+// not know, and the lines of workflows.
 func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collection, error) {
 	s := e.sort(keys)
 	for p, members := range s.tasks {
@@ -100,6 +100,13 @@ func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collecti
 		}
 		unknown = append(unknown, more...)
 	}
+	for p, names := range s.holds {
+		more, err := e.uncapped(ctx, p, names)
+		if err != nil {
+			return nil, err
+		}
+		unknown = append(unknown, more...)
+	}
 	return unknown, e.lookAtQueues(ctx, s)
 }
 
@@ -123,7 +130,7 @@ func (e *examination) lookAtWorkflows(ctx context.Context, s sorted) (lines []co
 func (e *examination) sort(keys []string) sorted {
 	s := sorted{
 		tasks: map[int][]string{}, schedules: map[int][]string{}, workflows: map[int][]string{},
-		lines: map[int][]string{}, locks: map[int][]string{}, ready: map[int][]string{},
+		lines: map[int][]string{}, locks: map[int][]string{}, ready: map[int][]string{}, holds: map[int][]string{},
 		deliveries: map[string][]string{}, queues: map[string]bool{},
 	}
 	prefix := strings.TrimSuffix(string(e.o.Layout.Keys.Partition(0).Defs()), "0}:defs")
@@ -165,6 +172,8 @@ func (s sorted) add(p int, kind, owner string) {
 		s.locks[p] = append(s.locks[p], owner)
 	case "ready":
 		s.ready[p] = append(s.ready[p], owner)
+	case "holds":
+		s.holds[p] = append(s.holds[p], owner)
 	}
 }
 

@@ -56,7 +56,11 @@ func (e *examination) partitionCollections(ctx context.Context, p int) ([]collec
 		return nil, err
 	}
 	all := append(e.taskCollections(p, ready, indexes), e.scheduleCollections(p)...)
-	all = append(all, e.runningRuns(p), e.listedWorkflows(p))
+	slots, err := e.cappedLimits(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	all = append(append(all, e.runningRuns(p), e.listedWorkflows(p)), slots...)
 	return append(all,
 		e.pages("locks", lockChecks, db.ZScan, string(k.Locks()), examinePage, func(ctx context.Context, names []string) error {
 			return e.examineLocks(ctx, p, names)

@@ -30,7 +30,7 @@ const restLease = time.Minute
 
 var taskChecks = []string{
 	taskUnreadable, "state-lost", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost",
-	"index-drift", "backlog-unlisted", "live-lost", runAhead, stepOrphan, stepExpires,
+	"index-drift", "backlog-unlisted", "live-lost", slotLost, runAhead, stepOrphan, stepExpires,
 }
 
 const (

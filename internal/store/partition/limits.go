@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -29,8 +30,33 @@ func capsOf(slots []lua.ClaimSlot) []limit.Cap {
 	return caps
 }
 
-// newestCap is the field of the caps that has the newest version.
-const newestCap = "@"
+// NewestCap is the field of the caps that has the newest version.
+const NewestCap = "@"
+
+var (
+	isNumber = regexp.MustCompile(`^\d+(\.\d+)?$`)
+	isCap    = regexp.MustCompile(`^\d+ \d+ \d+$`)
+	isUse    = regexp.MustCompile(`^\d+ \d+ \d+ \d+ \d+$`)
+)
+
+// CheckCap says whether a field of the caps of a partition can be read.
+func CheckCap(name, text string) error {
+	if name == NewestCap && isNumber.MatchString(text) || name != NewestCap && isCap.MatchString(text) {
+		return nil
+	}
+	return fmt.Errorf("%q is not <version> <cap> <tokens>", text)
+}
+
+// CheckUse says whether a field of what the home of a limit knows can be read.
+func CheckUse(name, text string) error {
+	if name == bucketField && isNumber.MatchString(text) || isNumber.MatchString(name) && isUse.MatchString(text) {
+		return nil
+	}
+	return fmt.Errorf("%q is not <version> <count> <tokens> <waits since> <asked>", text)
+}
+
+// bucketField is the field of a use that says when the bucket is full again.
+const bucketField = "@"
 
 // CappedLimits returns the limits of which the partition has a cap, in any order. Error: one of Redis.
 func (l *Leader) CappedLimits(ctx context.Context) ([]string, error) {
@@ -40,7 +66,7 @@ func (l *Leader) CappedLimits(ctx context.Context) ([]string, error) {
 	}
 	limits := fields[:0]
 	for _, field := range fields {
-		if field != newestCap {
+		if field != NewestCap {
 			limits = append(limits, field)
 		}
 	}

@@ -2,6 +2,7 @@ package partition_test
 
 import (
 	stdcmp "cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/limit"
@@ -17,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // anyTask is the name of a task in the namespace default.
@@ -54,6 +57,13 @@ func newDesk(t *testing.T, w *storetest.World, in task.Ref, rules map[string]lim
 func (d *desk) take(n int, limits ...string) partition.Claimed {
 	d.t.Helper()
 	needs := []limit.Need{{Limits: limits, Waiting: n}}
+	d.ask(needs)
+	return d.claim(n, needs)
+}
+
+// ask asks for slots.
+func (d *desk) ask(needs []limit.Need) {
+	d.t.Helper()
 	for range 8 {
 		recounts, asks := d.book.Calls(needs, d.table, time.Now())
 		if len(recounts) > 0 {
@@ -68,7 +78,13 @@ func (d *desk) take(n int, limits ...string) partition.Claimed {
 			d.book.Answered(a, answers[0], time.Now())
 		}
 	}
-	lane := handover.Lane{Queue: task.DefaultQueue, Fair: handover.Fair{Limits: strings.Join(limits, ",")}}
+}
+
+// claim claims n tasks of the lane that needs slots.
+func (d *desk) claim(n int, needs []limit.Need) partition.Claimed {
+	d.t.Helper()
+	fair := handover.Fair{Limits: strings.Join(needs[0].Limits, ",")}
+	lane := handover.Lane{Queue: task.DefaultQueue, Fair: fair}
 	grant := storetest.Quotas
 	grant.Limits, grant.Slots = d.table, d.book.Grants(needs, d.table, time.Now())
 	grant.Lanes = handover.Quotas{lane: {Number: n}}
@@ -314,4 +330,100 @@ func TestClaim_SeesTheLimitsThatTheTableHas(t *testing.T) {
 			t.Errorf("%+v (-table +claim):\n%s", c, diff)
 		}
 	}
+}
+
+// While what a claim needs of a limit is damaged, its tasks wait and others are claimed. A value that cannot be read is
+// counted anew.
+func TestClaim_GoesOnPastDamagedSlots(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		damage func(pipe redis.Pipeliner, k lua.Partition)
+		mended bool // the tasks of the limit go on, too
+	}{
+		"the caps are a string":    {func(pipe redis.Pipeliner, k lua.Partition) { spoil(pipe, string(k.Caps())) }, false},
+		"the holders are a string": {func(pipe redis.Pipeliner, k lua.Partition) { spoil(pipe, string(k.Holds("key:a"))) }, false},
+		"a cap is garbage": {func(pipe redis.Pipeliner, k lua.Partition) {
+			pipe.HSet(t.Context(), string(k.Caps()), "key:a", "garbage")
+		}, true},
+		"the newest version is garbage": {func(pipe redis.Pipeliner, k lua.Partition) {
+			pipe.HSet(t.Context(), string(k.Caps()), partition.NewestCap, "garbage")
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			create := func(id, key string) task.Ref {
+				return w.Create(task.Definition{Ref: w.NameIn(0, task.DefaultNamespace, id), LimitKey: key}).Ref
+			}
+			first := create("first", "a")
+			d := newDesk(t, w, first, map[string]limit.Rule{"key:*": {Slots: 2}})
+			d.take(1, "key:a")
+			limited, free := create("limited", "a"), create("free", "")
+			needs := []limit.Need{{Limits: []string{"key:a"}, Waiting: 1}}
+			d.ask(needs)
+			pipe := w.DB.TxPipeline()
+			c.damage(pipe, w.KeysOf(first))
+			_, err := pipe.Exec(w.Ctx)
+			testkit.Must(t, err)
+			claimed := d.claim(1, needs)
+			if w.Get(free).State != task.Queued {
+				t.Errorf("the task without a limit is %s", w.Get(free).State)
+			}
+			if n := len(claimed.Slots); n != 1 {
+				t.Errorf("the leader hears of %d limits, want 1", n)
+			}
+			if !c.mended {
+				if room := d.book.Room([]string{"key:a"}, d.table, time.Now()); room > 0 {
+					t.Errorf("the leader takes %d slots for free", room)
+				}
+				testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(first).Caps()), string(w.KeysOf(first).Holds("key:a"))).Err())
+				d.book.Forget()
+				d.book.Read(nil)
+			}
+			d.take(1, "key:a")
+			if got := w.Get(limited).State; got != task.Queued {
+				t.Errorf("at the end, the task with the limit is %s", got)
+			}
+		})
+	}
+}
+
+// A limit whose holders cannot be counted keeps its cap, and others are counted.
+func TestRecount_GoesOnPastADamagedKey(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	first := w.Create(task.Definition{Ref: w.NameIn(0, task.DefaultNamespace, "first"), LimitKey: "a,b"}).Ref
+	d := newDesk(t, w, first, map[string]limit.Rule{"key:*": {Slots: 2}})
+	d.take(1, "key:a", "key:b")
+	testkit.Must(t, w.DB.Set(w.Ctx, string(w.KeysOf(first).Holds("key:a")), "garbage", 0).Err())
+	caps, err := d.Recount(w.Ctx, []limit.Recount{{Limit: "key:a", Known: -1}, {Limit: "key:b", Known: -1}})
+	testkit.Must(t, err)
+	for _, c := range caps {
+		if c.Cap != 1 {
+			t.Errorf("the cap of %s is %d, want 1", c.Limit, c.Cap)
+		}
+	}
+}
+
+// Of a limit whose use is damaged at its home, nothing is granted; others of that home are.
+func TestSettle_GoesOnPastADamagedKey(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	d := newDesk(t, w, w.NameIn(0, task.DefaultNamespace, "first"), nil)
+	rule := limit.Rule{Slots: 2, Rate: 1, Per: time.Hour}
+	testkit.Must(t, w.DB.Set(w.Ctx, string(w.Keys.Partition(0).Use("key:a")), "garbage", 0).Err())
+	answers, err := d.Settle(w.Ctx, 0, []limit.Ask{
+		{Limit: "key:a", Version: 1, Have: 1, Want: 1, Tokens: 1, Rule: rule},
+		{Limit: "key:b", Version: 1, Have: 1, Want: 1, Tokens: 1, Rule: rule},
+	})
+	testkit.Must(t, err)
+	if a, b := answers[0], answers[1]; a.Count != 1 || a.Tokens != 0 || b.Count != 2 || b.Tokens != 1 {
+		t.Errorf("granted %+v and %+v", a, b)
+	}
+}
+
+// spoil makes a key a string.
+func spoil(pipe redis.Pipeliner, key string) {
+	pipe.Del(context.Background(), key)
+	pipe.Set(context.Background(), key, "garbage", 0)
 }
