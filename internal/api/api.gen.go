@@ -124,6 +124,12 @@ type NextTicksParams struct {
 	Count int `form:"count,omitempty" json:"count,omitempty"`
 }
 
+// SetLimitParams defines parameters for SetLimit.
+type SetLimitParams struct {
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+}
+
 // ListLocksParams defines parameters for ListLocks.
 type ListLocksParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -801,7 +807,7 @@ type ServerInterface interface {
 	GetLimit(ctx echo.Context, name LimitName) error
 	// SetLimit Set a limit
 	// (PUT /v1/limits/{name})
-	SetLimit(ctx echo.Context, name LimitName) error
+	SetLimit(ctx echo.Context, name LimitName, params SetLimitParams) error
 	// PauseLimit Pause a limit
 	// (POST /v1/limits/{name}/pause)
 	PauseLimit(ctx echo.Context, name LimitName) error
@@ -1437,8 +1443,17 @@ func (w *ServerInterfaceWrapper) SetLimit(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SetLimitParams
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.SetLimit(ctx, name)
+	err = w.Handler.SetLimit(ctx, name, params)
 	return err
 }
 

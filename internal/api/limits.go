@@ -31,7 +31,7 @@ func (e *endpoints) GetLimit(c echo.Context, name wire.LimitName) error {
 }
 
 // SetLimit answers PUT /v1/limits/{name}.
-func (e *endpoints) SetLimit(c echo.Context, name wire.LimitName) error {
+func (e *endpoints) SetLimit(c echo.Context, name wire.LimitName, params SetLimitParams) error {
 	var in wire.LimitRule
 	if err := bind(c, &in); err != nil {
 		return err
@@ -39,9 +39,12 @@ func (e *endpoints) SetLimit(c echo.Context, name wire.LimitName) error {
 	rule := control.LimitRule{
 		Slots: wire.Value(in.Slots), Rate: wire.Value(in.Rate), Per: periods[wire.Value(in.Per)], Burst: wire.Value(in.Burst),
 	}
-	if err := e.Control.SetLimit(c.Request().Context(), callerOf(c), name, rule); err != nil {
+	put := control.LimitPut{Rule: rule, DryRun: params.DryRun}
+	created, changed, err := e.Control.SetLimit(c.Request().Context(), callerOf(c), name, put)
+	if err != nil {
 		return err
 	}
+	c.Response().Header().Set(changeHeader, changeBy(created, changed))
 	return c.NoContent(http.StatusNoContent)
 }
 

@@ -32,6 +32,19 @@ func (r *rig) limit(name string) wire.LimitEntry {
 	return l
 }
 
+func TestSetLimit_SaysWhatItChanges(t *testing.T) {
+	t.Parallel()
+	r := startFlowRig(t)
+	for _, c := range []struct{ path, want string }{
+		{"/v1/limits/all?dry_run=true", "created"}, {"/v1/limits/all", "created"}, {"/v1/limits/all", "unchanged"},
+	} {
+		got := r.call("PUT", c.path, `{"slots":5}`)
+		if change := got.header.Get("Dts-Change"); got.status != http.StatusNoContent || change != c.want {
+			t.Errorf("%s: %d, %q, want %q", c.path, got.status, change, c.want)
+		}
+	}
+}
+
 func TestLimits_AreSetPausedResumedAndDeleted(t *testing.T) {
 	t.Parallel()
 	r := startFlowRig(t)

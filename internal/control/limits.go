@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -196,25 +197,44 @@ func limitNotFound(n limit.Name, entries []rules.Entry) error {
 	return task.Errorf(CodeLimitNotFound, "no limit has the name %q; %s", n, hint)
 }
 
+// LimitPut says what a limit becomes.
+type LimitPut struct {
+	Rule   LimitRule // its pause does not count
+	DryRun bool      // check, and say what would come of it, but write nothing
+}
+
+// errDryRun keeps a dry run from writing.
+var errDryRun = errors.New("this is a dry run")
+
 // SetLimit sets what a limit allows, and creates the limit if there is none. It keeps a pause. A limit that allows that
 // already stays as it is. Errors: CodeInvalid, CodeUnavailable.
-func (c *Control) SetLimit(ctx context.Context, who Caller, name string, rule LimitRule) error {
+func (c *Control) SetLimit(ctx context.Context, who Caller, name string, put LimitPut) (created, changed bool, _ error) {
 	if _, err := c.begin(ctx, who, "setLimit"); err != nil {
-		return err
+		return false, false, err
 	}
+	rule := put.Rule
 	rule.Paused = time.Time{}
 	if err := rule.Validate(); err != nil {
-		return err
+		return false, false, err
 	}
-	return c.changeLimit(ctx, who, name, func(e rules.Entry, now time.Time) (rules.Entry, error) {
-		if e.Rule.Paused.After(now) {
-			rule.Paused = e.Rule.Paused
+	err := c.changeLimit(ctx, who, name, func(e rules.Entry, now time.Time) (rules.Entry, error) {
+		before := e
+		e.Rule = rule
+		if before.Rule.Paused.After(now) {
+			e.Rule.Paused = before.Rule.Paused
 		} else {
 			e.Note = ""
 		}
-		e.Rule = rule
+		created, changed = before.Rule == LimitRule{}, e.Rule != before.Rule
+		if put.DryRun {
+			return e, errDryRun
+		}
 		return e, nil
 	})
+	if errors.Is(err, errDryRun) {
+		err = nil
+	}
+	return created, changed, err
 }
 
 // PauseLimit lets no task of a limit be handed over for a time. It creates the limit if there is none. A second pause

@@ -29,14 +29,14 @@ func (w *world) limit(name string) LimitInfo {
 func TestSetLimit_KeepsThePause(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
-	testkit.Must(t, w.SetLimit(w.ctx, me, "key:*", LimitRule{Slots: 5}))
+	testkit.Must(t, w.setLimit(me, "key:*", LimitRule{Slots: 5}))
 	first := w.limit("key:*")
 	if first.Paused || first.Rule != (LimitRule{Slots: 5}) || first.At.IsZero() || !first.IsWildcard {
 		t.Errorf("%+v", first)
 	}
 	testkit.Must(t, w.PauseLimit(w.ctx, me, "key:*", LimitPause{For: time.Hour, Note: "the disk"}))
 	rate := LimitRule{Rate: 100, Per: time.Minute, Burst: 7}
-	testkit.Must(t, w.SetLimit(w.ctx, Caller{Namespace: "default", Name: "ann"}, "key:*", rate))
+	testkit.Must(t, w.setLimit(Caller{Namespace: "default", Name: "ann"}, "key:*", rate))
 	got := w.limit("key:*")
 	if got.Rule != rate || !got.Paused || got.Note != "the disk" || !strings.HasPrefix(got.By, "ann") {
 		t.Errorf("%+v", got)
@@ -78,7 +78,7 @@ func TestListLimits_ForgetsAPauseThatIsOver(t *testing.T) {
 	if got := w.limit("all"); got.Paused || got.Note != "" || !got.Until.IsZero() {
 		t.Errorf("%+v", got)
 	}
-	testkit.Must(t, w.SetLimit(w.ctx, me, "all", LimitRule{Slots: 2}))
+	testkit.Must(t, w.setLimit(me, "all", LimitRule{Slots: 2}))
 	if got, _, err := w.store.Rules.All(w.ctx); err != nil || !got[0].Rule.Paused.IsZero() || got[0].Note != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -88,9 +88,9 @@ func TestLimits_NameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
 	for field, err := range map[string]error{
-		"name":  w.SetLimit(w.ctx, me, "tenant-7", LimitRule{Slots: 1}),
-		"slots": w.SetLimit(w.ctx, me, "all", LimitRule{}),
-		"per":   w.SetLimit(w.ctx, me, "all", LimitRule{Rate: 1}),
+		"name":  w.setLimit(me, "tenant-7", LimitRule{Slots: 1}),
+		"slots": w.setLimit(me, "all", LimitRule{}),
+		"per":   w.setLimit(me, "all", LimitRule{Rate: 1}),
 		"until": w.PauseLimit(w.ctx, me, "all", LimitPause{Until: w.now()}),
 		"for":   w.PauseLimit(w.ctx, me, "all", LimitPause{For: time.Hour, Until: w.now().Add(time.Hour)}),
 		"note":  w.PauseLimit(w.ctx, me, "all", LimitPause{Note: "two\nlines"}),
@@ -112,7 +112,7 @@ func TestGetLimit_SaysWhichNameIsMeant(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
 	for _, name := range []string{"key:tenant-7", "queue:m*"} {
-		testkit.Must(t, w.SetLimit(w.ctx, me, name, LimitRule{Slots: 1}))
+		testkit.Must(t, w.setLimit(me, name, LimitRule{Slots: 1}))
 	}
 	for name, want := range map[string]string{
 		"key:tenant7": `did you mean "key:tenant-7"?`, "queue:mails": `the limit "queue:m*" applies to it`,
@@ -131,7 +131,7 @@ func TestListLimits_CountsTasksOfItsNames(t *testing.T) {
 	w := newKnowing(t)
 	table := limit.Rules{}
 	for _, name := range []string{"key:*", "key:big", "key:t-*", "all"} {
-		testkit.Must(t, w.SetLimit(w.ctx, me, name, LimitRule{Slots: 2}))
+		testkit.Must(t, w.setLimit(me, name, LimitRule{Slots: 2}))
 		n, err := limit.ParseName(name)
 		testkit.Must(t, err)
 		table[n] = limit.Rule{Slots: 2}
@@ -184,7 +184,7 @@ func TestListLimits_CountsTasksOfItsNames(t *testing.T) {
 func TestListLimits_SaysWhatItHasNotCounted(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
-	testkit.Must(t, w.SetLimit(w.ctx, me, "key:*", LimitRule{Slots: 2}))
+	testkit.Must(t, w.setLimit(me, "key:*", LimitRule{Slots: 2}))
 	caps := make(map[string]string)
 	for i := range rules.UsesMost + 1 {
 		caps[fmt.Sprint("key:", i)] = "1 1 0"
@@ -204,12 +204,43 @@ func TestLimits_WaitForTheLayout(t *testing.T) {
 	_, listed := w.ListLimits(w.ctx, me)
 	_, got := w.GetLimit(w.ctx, me, "all")
 	for name, err := range map[string]error{
-		"list": listed, "get": got, "set": w.SetLimit(w.ctx, me, "all", LimitRule{Slots: 1}),
+		"list": listed, "get": got, "set": w.setLimit(me, "all", LimitRule{Slots: 1}),
 		"pause": w.PauseLimit(w.ctx, me, "all", LimitPause{}), "resume": w.ResumeLimit(w.ctx, me, "all"),
 		"delete": w.DeleteLimit(w.ctx, me, "all"),
 	} {
 		if task.CodeOf(err) != task.CodeInvalid || !strings.Contains(err.Error(), "earlier release") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// setLimit sets what a limit allows.
+func (w *world) setLimit(who Caller, name string, rule LimitRule) error {
+	_, _, err := w.SetLimit(w.ctx, who, name, LimitPut{Rule: rule})
+	return err
+}
+
+func TestSetLimit_SaysWhatItChanges(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	put := func(slots int, dryRun bool) string {
+		created, changed, err := w.SetLimit(w.ctx, me, "key:*", LimitPut{LimitRule{Slots: slots}, dryRun})
+		return fmt.Sprint(created, changed, err)
+	}
+	for i, step := range []struct {
+		slots  int
+		dryRun bool
+		want   string
+	}{
+		{5, true, "true true <nil>"},
+		{5, false, "true true <nil>"},
+		{5, false, "false false <nil>"},
+		{6, true, "false true <nil>"},
+		{5, true, "false false <nil>"},
+		{6, false, "false true <nil>"},
+	} {
+		if got := put(step.slots, step.dryRun); got != step.want {
+			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 	}
 }

@@ -105,6 +105,11 @@ func WorkflowChanges(before, after json.RawMessage) ([]Change, error) {
 	return differences(before, after, sortedFields)
 }
 
+// LimitChanges is Changes for what limits allow.
+func LimitChanges(before, after json.RawMessage) ([]Change, error) {
+	return differences(before, after, sortedFields)
+}
+
 // differences returns the fields that differ, sorted by name.
 func differences(
 	before, after json.RawMessage, fields func(json.RawMessage) ([]Field, error),

@@ -15,18 +15,19 @@ import (
 
 // The kinds of entries.
 const (
+	KindLimit    = "limit"
 	KindWorkflow = "workflow"
 	KindSchedule = "schedule"
 	KindTask     = "task"
 )
 
-// Entry is a workflow, schedule or task that a file describes, or a number of similar tasks.
+// Entry is a limit, workflow, schedule or task that a file describes, or a number of similar tasks.
 type Entry struct {
 	Kind      string
-	Namespace string
-	ID        string
+	Namespace string          // "" of a limit
+	ID        string          // of a limit, its name
 	Count     int             // how many tasks it stands for; 0: one, with the id as it is
-	Body      json.RawMessage // all fields but the namespace, the count, and the id of a workflow or schedule
+	Body      json.RawMessage // all fields but the namespace, the count, and the id of anything but a task
 	file      string
 	path      string // in the document, as in schedules[0]
 	node      *yaml.Node

@@ -22,9 +22,14 @@ const countLimit = 100_000
 type (
 	documentShape struct {
 		Namespace string          `json:"namespace,omitempty"`
+		Limits    []limitShape    `json:"limits,omitempty"`
 		Workflows []Workflow      `json:"workflows,omitempty"`
 		Schedules []scheduleShape `json:"schedules,omitempty"`
 		Tasks     []taskShape     `json:"tasks,omitempty"`
+	}
+	limitShape struct {
+		Name string `json:"name"`
+		wire.LimitRule
 	}
 	scheduleShape struct {
 		Schedule
@@ -44,8 +49,8 @@ type (
 
 // Manifest is everything that some files describe.
 type Manifest struct {
-	Workflows, Schedules, Tasks []Entry
-	Namespaces                  []string // that the files are about, sorted
+	Limits, Workflows, Schedules, Tasks []Entry
+	Namespaces                          []string // that the files are about, sorted; limits have none
 }
 
 // Namespaces says which namespaces entries have.
@@ -55,7 +60,7 @@ type Namespaces struct {
 }
 
 // ErrEmpty is the error for files without any list.
-var ErrEmpty = errors.New("there are no workflows, no schedules and no tasks in the files")
+var ErrEmpty = errors.New("there are no limits, no workflows, no schedules and no tasks in the files")
 
 // Source is the text of a file.
 type Source struct {
@@ -64,8 +69,8 @@ type Source struct {
 }
 
 // Read reads files and checks everything that can be checked without the server. faults are what is known to be wrong
-// with others. Errors: Faults, which has all that is wrong with any of them, beside the workflows and schedules without
-// faults; ErrEmpty.
+// with others. Errors: Faults, which has all that is wrong with any of them, beside the limits, workflows and schedules
+// without faults; ErrEmpty.
 func Read(sources []Source, faults Faults, spaces Namespaces) (Manifest, error) {
 	r := manifestReader{Namespaces: spaces, places: make(map[string]string), named: make(map[string]bool)}
 	for _, src := range sources {
@@ -76,7 +81,7 @@ func Read(sources []Source, faults Faults, spaces Namespaces) (Manifest, error) 
 		return r.sound(), faults
 	case !r.hasList: // a generator that failed must not lead to everything being pruned
 		return Manifest{}, ErrEmpty
-	case len(r.named) == 0:
+	case len(r.named) == 0 && r.hasOther:
 		r.named[spaces.Fallback] = true
 	}
 	r.result.Namespaces = slices.Sorted(maps.Keys(r.named))
@@ -86,19 +91,21 @@ func Read(sources []Source, faults Faults, spaces Namespaces) (Manifest, error) 
 // manifestReader reads one file after the other.
 type manifestReader struct {
 	Namespaces
-	result  Manifest
-	places  map[string]string // where each entry is described, by its kind, namespace and id
-	named   map[string]bool   // the namespaces of the files and their entries
-	hasList bool              // some document has a list, even an empty one
+	result   Manifest
+	places   map[string]string // where each entry is described, by its kind, namespace and id
+	named    map[string]bool   // the namespaces of the files and their entries
+	hasList  bool              // some document has a list, even an empty one
+	hasOther bool              // some document has a list of what has a namespace
 }
 
-// sound returns the workflows without faults, and the schedules that have none and run no workflow with some.
+// sound returns the limits and workflows without faults, and the schedules that have none and run no workflow with some.
 func (m *manifestReader) sound() Manifest {
 	faulty := make(map[Ref]bool)
 	for _, e := range m.result.Workflows {
 		faulty[e.Ref()] = e.faulty
 	}
 	return Manifest{
+		Limits:    slices.DeleteFunc(m.result.Limits, func(e Entry) bool { return e.faulty }),
 		Workflows: slices.DeleteFunc(m.result.Workflows, func(e Entry) bool { return e.faulty }),
 		Schedules: slices.DeleteFunc(m.result.Schedules, func(e Entry) bool {
 			workflow, _ := e.Runs() // with no id if it runs none, as no workflow has
@@ -133,7 +140,7 @@ func (m *manifestReader) document(r *yamlReader, n *yaml.Node) {
 		if pair.raw == nil || pair.key == "namespace" {
 			continue
 		}
-		m.hasList = true
+		m.hasList, m.hasOther = true, m.hasOther || pair.key != limitList
 		for i, item := range resolveAlias(pair.node).Content {
 			m.entry(r, fmt.Sprintf("%s[%d]", pair.key, i), resolveAlias(item), namespace)
 		}
@@ -141,7 +148,9 @@ func (m *manifestReader) document(r *yamlReader, n *yaml.Node) {
 }
 
 // lists are the keys of a document that have entries.
-var lists = []string{"workflows", "schedules", "tasks"}
+var lists = []string{limitList, "workflows", "schedules", "tasks"}
+
+const limitList = "limits"
 
 // withoutUnread leaves out lists without a value, as "schedules:", and keys that begin with x-, as for anchors that
 // others refer to.
@@ -172,7 +181,7 @@ func (m *manifestReader) addNamespace(r *yamlReader, n *yaml.Node, namespace str
 	}
 }
 
-// entry adds one workflow, schedule or task. The reader has checked its form already.
+// entry adds one limit, workflow, schedule or task. The reader has checked its form already.
 func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespace string) {
 	if n.Kind != yaml.MappingNode || r.nodes >= r.limit || len(r.faults) == yamlFaults {
 		return
@@ -188,9 +197,9 @@ func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespa
 	var body []yamlPair
 	for _, pair := range quiet.structPairs(n, "", shape) {
 		switch pair.key {
-		case "id":
+		case "id", "name":
 			e.ID = textOf(pair.raw)
-			m.checkID(r, below(path, "id"), pair.node, e.ID)
+			m.checkID(r, below(path, pair.key), pair.node, e.ID)
 		case "namespace":
 			e.Namespace = textOf(pair.raw)
 			m.addNamespace(r, pair.node, e.Namespace)
@@ -200,7 +209,11 @@ func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespa
 			body = append(body, pair)
 		}
 	}
-	m.named[e.Namespace] = true
+	if kind == KindLimit {
+		e.Namespace = ""
+	} else {
+		m.named[e.Namespace] = true
+	}
 	m.checkUnique(r, &e)
 	if kind == KindSchedule {
 		body = e.readTask(r, body)
@@ -213,6 +226,8 @@ func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespa
 // listed returns what the entries of a list are, and where they are added.
 func (m *manifestReader) listed(list string) (kind string, shape reflect.Type, entries *[]Entry) {
 	switch list {
+	case limitList:
+		return KindLimit, reflect.TypeFor[limitShape](), &m.result.Limits
 	case "workflows":
 		return KindWorkflow, reflect.TypeFor[Workflow](), &m.result.Workflows
 	case "tasks":

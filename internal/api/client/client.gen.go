@@ -130,6 +130,12 @@ type NextTicksParams struct {
 	Count *int `form:"count,omitempty" json:"count,omitempty"`
 }
 
+// SetLimitParams defines parameters for SetLimit.
+type SetLimitParams struct {
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+}
+
 // ListLocksParams defines parameters for ListLocks.
 type ListLocksParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -1118,7 +1124,7 @@ type ClientInterface interface {
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
-	SetLimitWithBody(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	SetLimitWithBody(ctx context.Context, name LimitName, params *SetLimitParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SetLimit Set a limit
 	//
@@ -1128,7 +1134,7 @@ type ClientInterface interface {
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
-	SetLimit(ctx context.Context, name LimitName, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	SetLimit(ctx context.Context, name LimitName, params *SetLimitParams, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PauseLimitWithBody Pause a limit
 	//
@@ -2524,8 +2530,8 @@ func (c *Client) GetLimit(ctx context.Context, name LimitName, reqEditors ...Req
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
-func (c *Client) SetLimitWithBody(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSetLimitRequestWithBody(c.Server, name, contentType, body)
+func (c *Client) SetLimitWithBody(ctx context.Context, name LimitName, params *SetLimitParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetLimitRequestWithBody(c.Server, name, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2544,8 +2550,8 @@ func (c *Client) SetLimitWithBody(ctx context.Context, name LimitName, contentTy
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
-func (c *Client) SetLimit(ctx context.Context, name LimitName, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewSetLimitRequest(c.Server, name, body)
+func (c *Client) SetLimit(ctx context.Context, name LimitName, params *SetLimitParams, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetLimitRequest(c.Server, name, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5489,18 +5495,18 @@ func NewGetLimitRequest(server string, name LimitName) (*http.Request, error) {
 }
 
 // NewSetLimitRequest calls the generic SetLimit builder with application/json body
-func NewSetLimitRequest(server string, name LimitName, body SetLimitJSONRequestBody) (*http.Request, error) {
+func NewSetLimitRequest(server string, name LimitName, params *SetLimitParams, body SetLimitJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewSetLimitRequestWithBody(server, name, "application/json", bodyReader)
+	return NewSetLimitRequestWithBody(server, name, params, "application/json", bodyReader)
 }
 
 // NewSetLimitRequestWithBody constructs an http.Request for the SetLimit method, with any body, and a specified content type
-func NewSetLimitRequestWithBody(server string, name LimitName, contentType string, body io.Reader) (*http.Request, error) {
+func NewSetLimitRequestWithBody(server string, name LimitName, params *SetLimitParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -5523,6 +5529,33 @@ func NewSetLimitRequestWithBody(server string, name LimitName, contentType strin
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
@@ -11023,7 +11056,7 @@ type ClientWithResponsesInterface interface {
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
-	SetLimitWithBodyWithResponse(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetLimitResponse, error)
+	SetLimitWithBodyWithResponse(ctx context.Context, name LimitName, params *SetLimitParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetLimitResponse, error)
 
 	// SetLimitWithResponse Set a limit
 	//
@@ -11033,7 +11066,7 @@ type ClientWithResponsesInterface interface {
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
-	SetLimitWithResponse(ctx context.Context, name LimitName, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*SetLimitResponse, error)
+	SetLimitWithResponse(ctx context.Context, name LimitName, params *SetLimitParams, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*SetLimitResponse, error)
 
 	// PauseLimitWithBodyWithResponse Pause a limit
 	//
@@ -13044,6 +13077,11 @@ func (r GetLimitResponse) ContentType() string {
 	return ""
 }
 
+// SetLimitResponse204Headers the declared response headers of an HTTP 204 response for SetLimit
+type SetLimitResponse204Headers struct {
+	DtsChange *string
+}
+
 // SetLimitResponseDefaultHeaders the declared response headers of an HTTP default response for SetLimit
 type SetLimitResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -13054,6 +13092,8 @@ type SetLimitResponse struct {
 	HTTPResponse *http.Response
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers204 the parsed response headers for an HTTP 204 response
+	Headers204 *SetLimitResponse204Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
 	HeadersDefault *SetLimitResponseDefaultHeaders
 }
@@ -17369,8 +17409,8 @@ func (c *ClientWithResponses) GetLimitWithResponse(ctx context.Context, name Lim
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
-func (c *ClientWithResponses) SetLimitWithBodyWithResponse(ctx context.Context, name LimitName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetLimitResponse, error) {
-	rsp, err := c.SetLimitWithBody(ctx, name, contentType, body, reqEditors...)
+func (c *ClientWithResponses) SetLimitWithBodyWithResponse(ctx context.Context, name LimitName, params *SetLimitParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetLimitResponse, error) {
+	rsp, err := c.SetLimitWithBody(ctx, name, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -17385,8 +17425,8 @@ func (c *ClientWithResponses) SetLimitWithBodyWithResponse(ctx context.Context, 
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/limits/{name} (the `SetLimit` operationId).
-func (c *ClientWithResponses) SetLimitWithResponse(ctx context.Context, name LimitName, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*SetLimitResponse, error) {
-	rsp, err := c.SetLimit(ctx, name, body, reqEditors...)
+func (c *ClientWithResponses) SetLimitWithResponse(ctx context.Context, name LimitName, params *SetLimitParams, body SetLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*SetLimitResponse, error) {
+	rsp, err := c.SetLimit(ctx, name, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -19847,6 +19887,16 @@ func ParseSetLimitResponse(rsp *http.Response) (*SetLimitResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 204:
+		var headers SetLimitResponse204Headers
+		if values := rsp.Header.Values("Dts-Change"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Dts-Change", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.DtsChange = &value
+		}
+		response.Headers204 = &headers
 	case true:
 		var headers SetLimitResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {

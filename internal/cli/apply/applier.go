@@ -48,7 +48,7 @@ func (a *applier) applyChecked(ctx context.Context, m manifest.Manifest, labels 
 
 // isOne reports whether a manifest has one entry at most, which is no number of tasks.
 func isOne(m manifest.Manifest) bool {
-	entries := slices.Concat(m.Workflows, m.Schedules, m.Tasks)
+	entries := slices.Concat(m.Limits, m.Workflows, m.Schedules, m.Tasks)
 	return len(entries) < 2 && (len(entries) == 0 || entries[0].Count == 0)
 }
 
@@ -58,6 +58,11 @@ func (a *applier) applyAll(ctx context.Context, m manifest.Manifest, labels map[
 	a.described = make(map[manifest.Ref]bool, len(m.Schedules))
 	for i := range m.Schedules {
 		a.described[m.Schedules[i].Ref()] = true
+	}
+	for i := range m.Limits {
+		if err := a.apply(ctx, &m.Limits[i], a.setLimit); err != nil {
+			return err
+		}
 	}
 	for i := range m.Workflows {
 		if err := a.apply(ctx, &m.Workflows[i], a.putWorkflow); err != nil {

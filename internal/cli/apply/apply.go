@@ -1,5 +1,5 @@
-// Package apply is the command "dtsctl apply": it reads files and brings about the workflows, schedules and tasks that
-// they describe.
+// Package apply is the command "dtsctl apply": it reads files and brings about the limits, workflows, schedules and
+// tasks that they describe.
 package apply
 
 import (
@@ -31,10 +31,13 @@ type applyOptions struct {
 	Selector map[string]string // the labels of what Prune may delete
 }
 
-const long = `apply reads YAML or JSON files and makes the server's workflows, schedules and tasks match them. A file has one
-or more documents of this form:
+const long = `apply reads YAML or JSON files and makes the server's limits, workflows, schedules and tasks match them. A file
+has one or more documents of this form:
 
   namespace: reports              # optional
+  limits:                         # of the whole installation
+    - name: key:*
+      slots: 5                    # and the other fields that PUT /v1/limits/{name} takes
   workflows:
     - id: etl
       steps:                      # and the other fields that PUT /v1/workflows/{id} takes
@@ -55,19 +58,19 @@ or more documents of this form:
 Other keys of a document begin with x- and are left alone, as for YAML anchors: "x-retry: &retry {max_attempts: 3}".
 
 All files are read and checked first. If one cannot be read, nothing is changed: all errors are told with file, line and
-column, also those that the server finds in workflows and schedules that have the right form. Otherwise the server
+column, also those that the server finds in limits, workflows and schedules that have the right form. Otherwise the server
 checks each entry, as with --dry-run. If it refuses one, nothing is changed, and the exit code is 1. Then each entry is
-applied by itself, workflows first, then schedules, then tasks. What the server refuses only now does not keep the others
+applied by itself, limits first, then workflows, schedules and tasks. What the server refuses only now does not keep the others
 from being applied; the exit code is 1 then, too. Applying the same files again changes nothing. A task that has ended
 counts as long as the server remembers its id (retention, and --remember of dtsd); after that it would be run again.
 
-With --dry-run, nothing is changed: the server checks everything, and workflows and schedules are compared with those in
-force, field by field.
+With --dry-run, nothing is changed: the server checks everything, and limits, workflows and schedules are compared with
+those in force, field by field.
 
 With --prune, the schedules and workflows with the labels of --selector that are in none of the files are deleted, in the
 namespaces that the files name. Tasks of such schedules that are not running are cancelled, running ones go on, and so do
 runs of such workflows that have begun. Nothing is pruned if anything was refused, or if the files are empty: to keep no
-schedule at all, write "schedules: []".
+schedule at all, write "schedules: []". Limits have no labels, and are never pruned. They keep their pauses.
 
 A pipe gets a line for each: kind, namespace, id, result (created, changed, unchanged, pruned, refused), and the revision
 of a workflow or schedule. Differences follow in lines that begin with two spaces. With -o json it is one document:
@@ -80,8 +83,8 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &applyOptions{Client: f.Client, Server: f.Server, Printer: f.Printer, Stdin: f.In}
 	var selector []string
 	cmd := &cobra.Command{
-		Use: "apply -f FILE...", Short: "Create or change workflows, schedules and tasks as files describe them",
-		Annotations: command.Asks("submitTasks", "putSchedule", "listSchedules", "getSchedule", "deleteSchedule",
+		Use: "apply -f FILE...", Short: "Create or change limits, workflows, schedules and tasks as files describe them",
+		Annotations: command.Asks("setLimit", "getLimit", "submitTasks", "putSchedule", "listSchedules", "getSchedule", "deleteSchedule",
 			"putWorkflow", "listWorkflows", "getWorkflow", "deleteWorkflow"),
 		Long: long,
 		Example: `  dtsctl apply -f schedules.yaml

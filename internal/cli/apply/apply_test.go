@@ -251,7 +251,7 @@ func TestApply_PrunesNothingForEmptyFiles(t *testing.T) {
 	for _, text := range []string{"", "---\n---\n", "# nothing", "schedules:\ntasks:\n", "namespace: default\n", "{}"} {
 		s := clitest.Start(t)
 		got := applyText(t, s.Pipe(), text, "--prune", "-l", "a=1")
-		if got.Code != 2 || !strings.Contains(got.Err, "there are no workflows, no schedules and no tasks in the files") || len(s.Lines()) > 0 {
+		if got.Code != 2 || !strings.Contains(got.Err, "there are no limits, no workflows, no schedules and no tasks in the files") || len(s.Lines()) > 0 {
 			t.Errorf("%q: %+v after %q", text, got, s.Lines())
 		}
 	}

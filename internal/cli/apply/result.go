@@ -28,10 +28,10 @@ var outcomeColours = map[outcome]string{
 	outcomePruned: printer.Red, outcomeRefused: printer.Red,
 }
 
-// result is what became of a workflow, schedule or task; in a dry run, what would become of it.
+// result is what became of a limit, workflow, schedule or task; in a dry run, what would become of it.
 type result struct {
 	Kind      string        `json:"kind"`
-	Namespace string        `json:"namespace"`
+	Namespace string        `json:"namespace"` // "" of a limit
 	ID        string        `json:"id"`
 	Outcome   outcome       `json:"outcome"`
 	Revision  int           `json:"revision,omitempty"` // of a workflow or schedule
@@ -137,6 +137,9 @@ func (r *result) revisionText() string {
 // name returns the name for people.
 func (r *result) name() string {
 	name := r.ID
+	if r.Kind == manifest.KindLimit {
+		return printer.Flat(name)
+	}
 	if len(r.tasks) > 1 {
 		name = r.tasks[0] + " to " + r.tasks[len(r.tasks)-1]
 	}
@@ -152,7 +155,7 @@ func (a *applier) outcomeText(r result) string {
 	case a.checking, a.dryRun && r.Outcome == outcomeUnchanged:
 	case a.dryRun:
 		text = "would be " + text
-	case r.Outcome == outcomeChanged:
+	case r.Outcome == outcomeChanged && r.Revision > 0:
 		text = fmt.Sprintf("changed (revision %d)", r.Revision)
 	}
 	return a.printer.Coloured(outcomeColours[r.Outcome], text)

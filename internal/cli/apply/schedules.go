@@ -93,7 +93,7 @@ func sendSchedule(
 	return after, outcome(response.HTTPResponse.Header.Get(changeHeader)), nil
 }
 
-// check returns what the server would refuse of workflows, and of schedules that run none of those. If it does not
+// check returns what the server would refuse of limits and workflows, and of schedules that run none of those. If it does not
 // answer, the user is told.
 func (a *applier) check(ctx context.Context, c *rest.Client, m manifest.Manifest) (faults manifest.Faults) {
 	look := func(e *manifest.Entry, err error) (goOn bool) {
@@ -102,11 +102,17 @@ func (a *applier) check(ctx context.Context, c *rest.Client, m manifest.Manifest
 		case refusal != nil:
 			faults = append(faults, e.Faults(refusal.Invalid())...)
 		case err != nil:
-			a.printer.Errorf("the server has not checked all workflows and schedules: %v", err)
+			a.printer.Errorf("the server has not checked all limits, workflows and schedules: %v", err)
 		}
 		return err == nil || refusal != nil
 	}
 	refused := make(map[manifest.Ref]bool)
+	for i := range m.Limits {
+		e := &m.Limits[i]
+		if _, err := sendLimit(ctx, c, e, true); !look(e, err) {
+			return faults
+		}
+	}
 	for i := range m.Workflows {
 		e := &m.Workflows[i]
 		_, _, err := sendWorkflow(ctx, c, e, true)

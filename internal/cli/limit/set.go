@@ -60,7 +60,7 @@ func setRun(ctx context.Context, opts *setOptions) error {
 	if opts.Per != nil {
 		in.Per = new(wire.LimitPer(*opts.Per))
 	}
-	if _, err := rest.Read[struct{}](c.SetLimitWithResponse(ctx, opts.Limit, in)); err != nil {
+	if _, err := rest.Read[struct{}](c.SetLimitWithResponse(ctx, opts.Limit, nil, in)); err != nil {
 		return err
 	}
 	return printDone(opts.Printer, opts.Limit, "set")
