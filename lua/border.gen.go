@@ -1370,8 +1370,8 @@ func (ExamineDeliveries) Decode(r *Reply) (v ExamineDeliveriesReply) {
 	return v
 }
 
-// ExamineHolds runs examine_holds.lua: finds tasks that hold a slot of a limit though their states do not say so, and has them hold none if it
-// is asked to. The leader hears of the slots that become free.
+// ExamineHolds runs examine_holds.lua: finds tasks that hold a slot of a limit though their states do not say so, and has them hold none if
+// it is asked to. The leader hears of the slots that become free.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineHolds struct {

@@ -1,5 +1,5 @@
--- examine_holds: finds tasks that hold a slot of a limit though their states do not say so, and has them hold none if it
--- is asked to. The leader hears of the slots that become free.
+-- examine_holds: finds tasks that hold a slot of a limit though their states do not say so, and has them hold none if
+-- it is asked to. The leader hears of the slots that become free.
 -- includes: findings, unheld, holders
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition

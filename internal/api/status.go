@@ -32,7 +32,8 @@ func statusReasonOf(r status.Reason) wire.StatusReason {
 func statusFiguresOf(f status.Figures) wire.StatusFigures {
 	out := wire.StatusFigures{
 		Nodes: f.Nodes, Running: f.Running, Capacity: f.Capacity, Waiting: f.Waiting,
-		RedisMemory: wire.Given(int64(f.Memory)), RedisMaxMemory: wire.Given(int64(f.MaxMemory)),
+		WaitingUnderLimits: wire.Given(f.Limited),
+		RedisMemory:        wire.Given(int64(f.Memory)), RedisMaxMemory: wire.Given(int64(f.MaxMemory)),
 		RedisRoundTripMs: wire.Given(float32(f.RoundTrip.Seconds() * 1000)),
 	}
 	if f.Over > 0 {

@@ -326,6 +326,7 @@ func (a *App) buildScheduler(db *redisx.DB) {
 	})
 	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler, a.o.Log), &fleetCollector{
 		leads: func() bool { return a.scheduler.Leads(0) }, nodes: a.registry.Nodes, memory: a.shortages.inUse,
+		limits: a.store.Rules.Totals,
 	})
 }
 

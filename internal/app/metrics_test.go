@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,7 +13,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -120,4 +124,48 @@ func TestMetrics_OfTheFleetComeFromOneNode(t *testing.T) {
 	testkit.Eventually(t, "another one does", func() bool {
 		return count(fmt.Sprintf(`dts_nodes{state="alive"} %d`, len(nodes))) == 1 && count("\ndts_nodes{") == 3
 	})
+}
+
+// Each limit tells how much of it is in use, up to 100 of them. Those of single keys share what is left.
+func TestFleetCollector_TellsOfLimits(t *testing.T) {
+	t.Parallel()
+	total := func(kind limit.Kind, of string, slots, n int) rules.Total {
+		e := rules.Entry{Name: limit.Name{Kind: kind, Of: of}, Rule: limit.Rule{Slots: slots, Rate: 1}}
+		return rules.Total{Entry: e, Use: rules.Use{Held: n, Waiting: 2 * n}}
+	}
+	var totals []rules.Total
+	for i := range 110 {
+		totals = append(totals, total(limit.Key, fmt.Sprintf("k%03d", i), 3, 1))
+	}
+	totals = append(totals, total(limit.Key, "x*", 3, 8), total(limit.Type, "http", 0, 0), total(limit.All, "", 5, 7))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(&fleetCollector{
+		leads: func() bool { return true }, memory: func() float64 { return 0 },
+		nodes:  func(context.Context) ([]cluster.Node, error) { return nil, nil },
+		limits: func(context.Context) ([]rules.Total, error) { return totals, nil },
+	})
+	families, err := registry.Gather()
+	testkit.Must(t, err)
+	got := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			got[f.GetName()+" "+m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+		}
+	}
+	for name, want := range map[string]float64{
+		"dts_limit_slots all": 5, "dts_limit_held all": 7, "dts_limit_waiting all": 14, "dts_limit_held key:x*": 8,
+		"dts_limit_waiting type:http": 0, "dts_limit_slots key:k096": 3, "dts_limit_held key:k096": 1,
+		"dts_limit_held other": 13, "dts_limit_waiting other": 26,
+	} {
+		if n, is := got[name]; !is || n != want {
+			t.Errorf("%s is %v, want %v", name, n, want)
+		}
+	}
+	for _, name := range []string{
+		"dts_limit_slots key:x*", "dts_limit_slots type:http", "dts_limit_held key:k097", "dts_limit_slots other",
+	} {
+		if n, is := got[name]; is {
+			t.Errorf("%s is %v", name, n)
+		}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/config"
@@ -143,7 +142,7 @@ func (c *Control) limitInfos(
 // limitInfo is a limit of which nothing is in use.
 func limitInfo(e rules.Entry, now time.Time) LimitInfo {
 	info := LimitInfo{
-		LimitUse: LimitUse{Name: e.Name.String()}, Rule: e.Rule, By: e.By, At: e.At, IsWildcard: isWildcard(e.Name),
+		LimitUse: LimitUse{Name: e.Name.String()}, Rule: e.Rule, By: e.By, At: e.At, IsWildcard: e.Name.IsWildcard(),
 	}
 	info.Rule.Paused = time.Time{}
 	if info.Paused = e.Rule.Paused.After(now); info.Paused {
@@ -170,8 +169,6 @@ func (i *LimitInfo) cut() {
 	})
 	i.Uses = i.Uses[:min(len(i.Uses), LimitUsesMost)]
 }
-
-func isWildcard(n limit.Name) bool { return strings.HasSuffix(n.Of, "*") }
 
 // tableOf returns the limits in the form that knows which one applies to a key, type, queue or namespace.
 func tableOf(entries []rules.Entry) *limit.Table {
@@ -208,7 +205,9 @@ var errDryRun = errors.New("this is a dry run")
 
 // SetLimit sets what a limit allows, and creates the limit if there is none. It keeps a pause. A limit that allows that
 // already stays as it is. Errors: CodeInvalid, CodeUnavailable.
-func (c *Control) SetLimit(ctx context.Context, who Caller, name string, put LimitPut) (created, changed bool, _ error) {
+func (c *Control) SetLimit(
+	ctx context.Context, who Caller, name string, put LimitPut,
+) (created, changed bool, _ error) {
 	if _, err := c.begin(ctx, who, "setLimit"); err != nil {
 		return false, false, err
 	}

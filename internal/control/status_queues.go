@@ -53,6 +53,9 @@ func (c *Control) queuesOf(w waits) []status.Queue {
 		q := of(set.Queue)
 		q.Waiting, q.OfAsynq = q.Waiting+set.Number, false
 		q.Oldest = earlier(q.Oldest, set.Oldest)
+		if set.IsLimited {
+			q.Limited += set.Number
+		}
 		if set.Type != "" {
 			c.addLane(q, set)
 		}

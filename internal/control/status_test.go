@@ -25,6 +25,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/why"
+	"github.com/dts-sched/dts/lua"
 )
 
 // leading is a node that leads both partitions of a world and serves queues with one slot.
@@ -616,4 +617,19 @@ func TestStatus_HearsOfAScheduleAtOnce(t *testing.T) {
 	_, err := w.ResumeSchedule(w.ctx, me, nightly.ID)
 	testkit.Must(t, err)
 	paused(false)
+}
+
+// Tasks that have waited for slots of limits are counted apart: no worker can begin them.
+func TestStatus_CountsWhatWaitsUnderLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = leading(0, nil, "mails")
+	w.waiting("a", "mails")
+	k := w.store.Keys.Partition(0)
+	lane := lua.Lane{Queue: "mails", Limits: "key:a"}.Name()
+	testkit.Must(t, w.db.SAdd(w.ctx, string(k.Backlog()), lane).Err())
+	testkit.Must(t, w.db.ZAdd(w.ctx, string(k.Ready(lane)), z(1, "default:b"), z(2, "default:c")).Err())
+	if f := w.judged().Figures; f.Waiting == nil || *f.Waiting != 3 || f.Limited != 2 {
+		t.Errorf("%+v, want 3 that wait, and 2 of them under limits", f)
+	}
 }

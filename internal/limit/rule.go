@@ -43,6 +43,9 @@ func (n Name) String() string {
 	return string(n.Kind) + ":" + n.Of
 }
 
+// IsWildcard reports whether the name ends with "*": it is about several keys, types, queues or namespaces.
+func (n Name) IsWildcard() bool { return strings.HasSuffix(n.Of, "*") }
+
 // Compare orders names from narrow to wide, and by what they are about within a kind.
 func Compare(a, b Name) int {
 	return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Of, b.Of))

@@ -98,7 +98,8 @@ type manifestReader struct {
 	hasOther bool              // some document has a list of what has a namespace
 }
 
-// sound returns the limits and workflows without faults, and the schedules that have none and run no workflow with some.
+// sound returns the limits and workflows without faults, and the schedules that have none and run no workflow with
+// some.
 func (m *manifestReader) sound() Manifest {
 	faulty := make(map[Ref]bool)
 	for _, e := range m.result.Workflows {

@@ -68,6 +68,7 @@ type Queue struct {
 	Foreign  bool      // one of asynq's own servers serves it
 	OfAsynq  bool      // what waits in it is of another asynq client
 	Waiting  int       // tasks that are due and have not begun, in DTS and for a worker
+	Limited  int       // of them, those that have limits and waited for slots
 	Oldest   time.Time // when the first of them was due; zero if that is not known
 	Lanes    []Lane    // of them, those that wait by their type
 	Held     int       // slots that tasks have held for longer than HeldAfter, of the nodes that serve the queue

@@ -62,6 +62,7 @@ type Figures struct {
 	Running   int           `json:"running"`
 	Capacity  int           `json:"capacity"`
 	Waiting   *int          `json:"waiting,omitempty"` // tasks that are due and have not begun; nil while Redis is silent
+	Limited   int           `json:"limited,omitempty"` // of Waiting, those that have limits and waited for slots
 	Begun     float64       `json:"begun"`             // attempts a second, in the last minutes
 	Ended     float64       `json:"ended"`
 	Failed    float64       `json:"failed"`
@@ -165,6 +166,7 @@ func figuresOf(f Facts) Figures {
 		n.Waiting = new(int)
 		for _, q := range f.Queues {
 			*n.Waiting += q.Waiting
+			n.Limited += q.Limited
 		}
 	}
 	if seconds := f.Last.Span.Seconds(); seconds > 0 {

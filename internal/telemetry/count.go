@@ -39,8 +39,8 @@ func (m *Metrics) beginAtZero() {
 			m.Keyed.WithLabelValues(string(mode), string(o))
 		}
 	}
-	m.beginQueue(otherLabel)
-	m.BeginType(otherLabel)
+	m.beginQueue(OtherLabel)
+	m.BeginType(OtherLabel)
 }
 
 // CountKeyed counts a submission with a key.

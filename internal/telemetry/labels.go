@@ -6,8 +6,8 @@ import "sync"
 // must stay few.
 const labelsLimit = 100
 
-// otherLabel stands for all values beyond the limit, and for a value of that name.
-const otherLabel = "other"
+// OtherLabel stands for all values beyond the limit, and for a value of that name.
+const OtherLabel = "other"
 
 // Labels are the values of one kind that have labels of their own: the first 100. The zero value has none yet.
 type Labels struct {
@@ -20,7 +20,7 @@ func (l *Labels) Of(value string) (label string, added bool) {
 	l.mu.RLock()
 	known := l.known[value]
 	l.mu.RUnlock()
-	if known || value == otherLabel {
+	if known || value == OtherLabel {
 		return value, false
 	}
 	l.mu.Lock()
@@ -29,7 +29,7 @@ func (l *Labels) Of(value string) (label string, added bool) {
 	case l.known[value]:
 		return value, false
 	case len(l.known) == labelsLimit:
-		return otherLabel, false
+		return OtherLabel, false
 	case l.known == nil:
 		l.known = map[string]bool{}
 	}

@@ -4094,6 +4094,9 @@ type StatusFigures struct {
 
 	// Waiting Tasks that are due and have not begun. Left out while Redis is silent.
 	Waiting *int `json:"waiting,omitempty"`
+
+	// WaitingUnderLimits Of them, those that have limits and have waited for a slot. Left out if there are none.
+	WaitingUnderLimits *int `json:"waiting_under_limits,omitempty"`
 }
 
 // StatusReason defines model for StatusReason.

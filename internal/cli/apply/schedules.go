@@ -93,8 +93,8 @@ func sendSchedule(
 	return after, outcome(response.HTTPResponse.Header.Get(changeHeader)), nil
 }
 
-// check returns what the server would refuse of limits and workflows, and of schedules that run none of those. If it does not
-// answer, the user is told.
+// check returns what the server would refuse of limits and workflows, and of schedules that run none of those. If it
+// does not answer, the user is told.
 func (a *applier) check(ctx context.Context, c *rest.Client, m manifest.Manifest) (faults manifest.Faults) {
 	look := func(e *manifest.Entry, err error) (goOn bool) {
 		refusal := rest.RefusalIn(err)

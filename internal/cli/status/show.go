@@ -61,6 +61,9 @@ func figures(p *printer.Printer, f wire.StatusFigures) []string {
 		printer.Counted(f.Capacity, "slot"))}
 	if f.Waiting != nil {
 		lines[0] += ", " + printer.Counted(*f.Waiting, "task") + " waiting"
+		if f.WaitingUnderLimits != nil {
+			lines[0] += fmt.Sprintf(", %d of them under limits", *f.WaitingUnderLimits)
+		}
 	}
 	if f.OverMs != nil {
 		span := printer.Span(time.Duration(*f.OverMs) * time.Millisecond)

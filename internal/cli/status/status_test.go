@@ -61,6 +61,15 @@ Redis: 3 MiB of 1.0 GiB, answers in 0.2 ms
 			"redis_disk\twarn\t\tredis\t\t\tNo disk.\tLook.\t0\n", "")
 }
 
+func TestStatus_SaysHowManyWaitUnderLimits(t *testing.T) {
+	s := clitest.Start(t)
+	limited := well
+	limited.Figures.Waiting, limited.Figures.WaitingUnderLimits = new(5), new(3)
+	s.On("GET /v1/status", 200, limited)
+	s.Terminal().Run(t, "status").Expect(t, 0,
+		"All well.\n\nNow: 1 node, 0 of 10 slots taken, 5 tasks waiting, 3 of them under limits\n", "")
+}
+
 func TestStatus_SucceedsIfNothingIsBad(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/status", 200, well)

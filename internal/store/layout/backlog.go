@@ -18,6 +18,7 @@ type ready struct {
 	partition int
 	queue     string
 	taskType  string // of the lane; "" for the others
+	isLimited bool   // the lane has limits
 	key       lua.ReadyKey
 }
 
@@ -35,7 +36,8 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	for i, p := range partitions {
 		for _, name := range backlogs[i].Val() {
 			queue, taskType := lua.SplitLane(name)
-			sets = append(sets, ready{p, queue, taskType, l.Keys.Partition(p).Ready(name)})
+			isLimited := lua.ParseLane(name).Limits != ""
+			sets = append(sets, ready{p, queue, taskType, isLimited, l.Keys.Partition(p).Ready(name)})
 		}
 	}
 	return sets, nil

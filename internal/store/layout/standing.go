@@ -142,6 +142,7 @@ type ReadySet struct {
 	Partition int
 	Queue     string
 	Type      string // "" if they do not wait by their type
+	IsLimited bool   // they have limits, and waited for slots
 	Number    int
 	Oldest    time.Time // when the one was due that comes next
 }
@@ -179,8 +180,8 @@ func (l *Layout) ReadyOf(ctx context.Context, queue string) ([]ReadySet, error) 
 		for i, r := range some {
 			for _, first := range oldest[i].Val() { // none of a set that is empty
 				sets = append(sets, ReadySet{
-					Partition: r.partition, Queue: r.queue, Type: r.taskType, Number: int(numbers[i].Val()),
-					Oldest: codec.DueOfRank(first.Score),
+					Partition: r.partition, Queue: r.queue, Type: r.taskType, IsLimited: r.isLimited,
+					Number: int(numbers[i].Val()), Oldest: codec.DueOfRank(first.Score),
 				})
 			}
 		}

@@ -340,8 +340,10 @@ func TestClaim_GoesOnPastDamagedSlots(t *testing.T) {
 		damage func(pipe redis.Pipeliner, k lua.Partition)
 		mended bool // the tasks of the limit go on, too
 	}{
-		"the caps are a string":    {func(pipe redis.Pipeliner, k lua.Partition) { spoil(pipe, string(k.Caps())) }, false},
-		"the holders are a string": {func(pipe redis.Pipeliner, k lua.Partition) { spoil(pipe, string(k.Holds("key:a"))) }, false},
+		"the caps are a string": {func(pipe redis.Pipeliner, k lua.Partition) { spoil(pipe, string(k.Caps())) }, false},
+		"the holders are a string": {func(pipe redis.Pipeliner, k lua.Partition) {
+			spoil(pipe, string(k.Holds("key:a")))
+		}, false},
 		"a cap is garbage": {func(pipe redis.Pipeliner, k lua.Partition) {
 			pipe.HSet(t.Context(), string(k.Caps()), "key:a", "garbage")
 		}, true},

@@ -169,6 +169,36 @@ func TestUse_CountsTasksInAllPartitions(t *testing.T) {
 	}
 }
 
+// Under a name with "*", all of its keys count. A limit that nobody uses is there, too.
+func TestTotals_CountsTheKeysOfAName(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	of := limit.Rules{}
+	for name, slots := range map[string]int{"key:*": 3, "key:a1": 1, "type:http": 9, "all": 2} {
+		set(t, w, name, limit.Rule{Slots: slots})
+		if name != "type:http" {
+			of[nameOf(t, name)] = limit.Rule{Slots: slots}
+		}
+	}
+	for i := range 4 {
+		ref := w.NameIn(0, "default", fmt.Sprint("a", i))
+		w.Create(task.Definition{Ref: ref, Type: "noop", LimitKey: fmt.Sprint("a", i)})
+	}
+	claim(t, w, 0, of, map[string]int{"key:a0": 1, "key:a1": 1, "key:a2": 1, "all": 2})
+	totals, err := w.Rules.Totals(w.Ctx)
+	testkit.Must(t, err)
+	got := make(map[string]rules.Use)
+	held := 0
+	for _, total := range totals {
+		got[total.Name.String()] = rules.Use{Waiting: total.Waiting + total.Held}
+		held += total.Held
+	}
+	want := map[string]rules.Use{"key:*": {Waiting: 3}, "key:a1": {Waiting: 1}, "type:http": {}, "all": {Waiting: 4}}
+	if diff := cmp.Diff(want, got); diff != "" || held != 4 {
+		t.Errorf("%s; %d slots are held of two limits, want 4", diff, held)
+	}
+}
+
 func TestUse_SaysThatThereIsMore(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
