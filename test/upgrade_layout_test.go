@@ -44,7 +44,7 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	next[0].putFlow("etl", http.StatusBadRequest)   // nor workflows
 	previous.stop()
 	await(t, time.Minute, "both say that only one is left", stays(this))
-	expectLayout(t, db, "6")
+	expectLayout(t, db, "7")
 	next[0].answer(followed, http.StatusCreated)
 	next[0].putFlow("etl", http.StatusCreated)
 	payload := json.RawMessage(`{"workflow": "etl"}`)
@@ -56,7 +56,7 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 
 	this.signal(syscall.SIGSTOP) // it counts as dead soon
 	await(t, time.Minute, "the layout has moved", func() bool {
-		return db.HGet(t.Context(), "dts:meta", "layout").Val() == "7"
+		return db.HGet(t.Context(), "dts:meta", "layout").Val() == "8"
 	})
 	next[1].submit(far.task("in-the-new-one", "/ok"))
 	this.signal(syscall.SIGCONT)
@@ -75,7 +75,7 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	}
 	startRelease(t, nextRelease, redis.URL())
 	await(t, time.Minute, "all tasks have run", func() bool { return len(next[0].all("succeeded")) == 7 })
-	expectLayout(t, db, "7")
+	expectLayout(t, db, "8")
 	expectNoError(t, next[0]) // the doctor of this release cannot read it any more
 }
 

@@ -24,7 +24,7 @@ import (
 const (
 	thisRelease     = "dtsd"
 	previousRelease = "dtsd-previous" // dtsd as it was at previousCommit
-	nextRelease     = "dtsd-next"     // the present one, which serves a layout 7 besides, equal to 6
+	nextRelease     = "dtsd-next"     // the present one, which serves a layout 8 besides, equal to 7
 )
 
 // previousCommit is what was released last.
@@ -37,7 +37,7 @@ var releases = map[string]func() error{
 		return process.BuildCommit(binaries, previousRelease, previousCommit, "./cmd/dtsd")
 	}),
 	nextRelease: sync.OnceValue(func() error {
-		return process.BuildWith(binaries, nextRelease, "../cmd/dtsd", "internal/store/layout.served", "3,4,5,6,7")
+		return process.BuildWith(binaries, nextRelease, "../cmd/dtsd", "internal/store/layout.served", "3,4,5,6,7,8")
 	}),
 }
 

@@ -109,17 +109,17 @@ func TestData_ANodeEndsIfTheLayoutHasMovedPastIt(t *testing.T) {
 	testkit.Receive(t, a.Ready(), "all roles")
 	entry, err := db.HGet(t.Context(), "dts:nodes", a.Node()).Result()
 	testkit.Must(t, err)
-	if !strings.Contains(entry, `"layouts":["3","4","5","6"]`) {
+	if !strings.Contains(entry, `"layouts":["3","4","5","6","7"]`) {
 		t.Errorf("it says %s", entry)
 	}
 
 	pipe := db.TxPipeline()
-	pipe.HSet(t.Context(), "dts:meta", "layout", "7")
+	pipe.HSet(t.Context(), "dts:meta", "layout", "8")
 	pipe.HDel(t.Context(), "dts:nodes", a.Node())
 	_, err = pipe.Exec(t.Context())
 	testkit.Must(t, err)
 	err = testkit.Receive(t, ended, "the end of the node")
-	if !errors.Is(err, layout.ErrOther) || !strings.Contains(err.Error(), `the data has layout "7"`) {
+	if !errors.Is(err, layout.ErrOther) || !strings.Contains(err.Error(), `the data has layout "8"`) {
 		t.Errorf("it ended with %v", err)
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -131,7 +131,7 @@ func TestData_ANodeStartsNoRoleIfTheLayoutMovesWhileItStarts(t *testing.T) {
 	redis := redistest.Start(t)
 	a, err := New(t.Context(), Options{Config: settings(redis.URL()), Executors: builtin.Table(), Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(t, err)
-	testkit.Must(t, redis.DB(t).HSet(t.Context(), "dts:meta", "layout", "7", "moving", "x").Err())
+	testkit.Must(t, redis.DB(t).HSet(t.Context(), "dts:meta", "layout", "8", "moving", "x").Err())
 	if err := a.Run(t.Context()); !errors.Is(err, layout.ErrOther) {
 		t.Errorf("it ended with %v", err)
 	}

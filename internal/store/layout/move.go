@@ -19,7 +19,7 @@ import (
 // served are the layouts that this release serves, the oldest first, with commas between them. No setting of the product sets it: tests link a
 // node of a later release, with
 // -ldflags "-X github.com/dts-sched/dts/internal/store/layout.served=3,4". See Serves.
-var served = migration.Present + "," + withOutbox + "," + withRuns + "," + withLimits
+var served = migration.Present + "," + withOutbox + "," + withRuns + "," + withLimits + "," + withRoutes
 
 const (
 	// withOutbox is the layout in which partitions have an outbox, and which has fair keys, priorities, limit keys and
@@ -31,6 +31,9 @@ const (
 	// withLimits is the layout in which tasks have limits. Nodes of the releases before it do not know of them, and cannot
 	// read the state of a task that holds a slot.
 	withLimits = "6"
+	// withRoutes is the layout in which tasks have routes, and running ones can be asked to move. Nodes of the releases
+	// before it do not know of either, and cannot read the state of a task that was asked to move.
+	withRoutes = "7"
 )
 
 // unstated is the layout that nodes serve which do not say it: those of releases before they did.
@@ -53,6 +56,9 @@ func (l *Layout) HasRuns() bool { return l.has(withRuns) }
 
 // HasLimits reports whether all nodes know limits.
 func (l *Layout) HasLimits() bool { return l.has(withLimits) }
+
+// HasRoutes reports whether all nodes know routes, and tasks that move.
+func (l *Layout) HasRoutes() bool { return l.has(withRoutes) }
 
 func (l *Layout) has(layout string) bool {
 	return slices.Index(l.serves, l.Present()) >= slices.Index(l.serves, layout)

@@ -32,9 +32,9 @@ func TestOpen_RefusesOtherLayoutsAndPartitions(t *testing.T) {
 	if diff := cmp.Diff(before, redistest.Dump(t, db)); diff != "" {
 		t.Errorf("a refusal has changed (-before +after):\n%s", diff)
 	}
-	testkit.Must(t, db.HSet(t.Context(), "dts:meta", "layout", "7").Err())
-	if err := open(t.Context(), db); err == nil || !strings.Contains(err.Error(), `layout "7"`) {
-		t.Errorf("with layout 7: %v", err)
+	testkit.Must(t, db.HSet(t.Context(), "dts:meta", "layout", "8").Err())
+	if err := open(t.Context(), db); err == nil || !strings.Contains(err.Error(), `layout "8"`) {
+		t.Errorf("with layout 8: %v", err)
 	}
 }
 
