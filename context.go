@@ -69,6 +69,16 @@ func Progress(ctx context.Context, percent int, note string) {
 	}
 }
 
+// Moving returns a channel that is closed when the attempt is asked to move to another worker: by [Client.Move], by
+// "dtsctl task move", or because its node is drained or stops. A handler that can go on elsewhere saves its checkpoint then, and
+// returns [ErrMoved]. One that does not just goes on. Outside of a handler, the channel is nil: it is never closed.
+func Moving(ctx context.Context) <-chan struct{} {
+	if r := runOf(ctx); r != nil {
+		return r.attempt.Moving
+	}
+	return nil
+}
+
 // checkpointTimeout is how long Redis may take to have a checkpoint.
 const checkpointTimeout = 5 * time.Second
 

@@ -22,6 +22,7 @@ const (
 	CodeTaskFinished     Code = "task_finished"      // the task has ended
 	CodeTaskNotFinished  Code = "task_not_finished"  // the task has not ended
 	CodeTaskNotRunning   Code = "task_not_running"   // the task, or the run of a workflow, does not run
+	CodeTaskCannotMove   Code = "task_cannot_move"   // dtsd runs the task by itself: only handlers and workers by HTTP give work up
 	CodeTaskIsStep       Code = "task_is_step"       // the task is a step of a run of a workflow, and is changed with its run only
 	CodeTaskNotARun      Code = "task_not_a_run"     // the task is no run of a workflow
 	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment

@@ -28,7 +28,7 @@ const (
 // Event is something that happened to a task.
 type Event struct {
 	// Type is task.scheduled, task.queued, task.running, task.succeeded, task.failed, task.cancelled, task.updated, task.cancelling
-	// (a running task was asked to stop), task.progress, EventConnected or EventDropped. More may come.
+	// (a running task was asked to stop), task.moving (it was asked to move), task.progress, EventConnected or EventDropped. More may come.
 	Type      string
 	Namespace string
 	Task      string // the id

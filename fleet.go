@@ -45,6 +45,7 @@ type Cordon struct {
 	// Obeyed says that the node has confirmed the cordon: no task begins there any more. Nodes of releases without
 	// cordons never do.
 	Obeyed bool
+	Drain  bool // what runs there is asked to move to other workers, as by "dtsctl node drain"
 }
 
 // Queue is a queue in which due tasks wait for workers.
@@ -91,7 +92,7 @@ func cordonOf(c *wire.NodeCordon) *Cordon {
 	}
 	return &Cordon{
 		Of: c.Of, By: wire.Value(c.By), Note: wire.Value(c.Note), Since: c.Since.Time, Until: wire.Value(c.Until).Time,
-		Obeyed: c.Obeyed,
+		Obeyed: c.Obeyed, Drain: wire.Value(c.Drain),
 	}
 }
 
@@ -101,14 +102,23 @@ func cordonOf(c *wire.NodeCordon) *Cordon {
 // cordon lasts; 0: until UncordonNode. It returns the nodes with that id or name. Errors: CodeInvalid; CodeNodeNotFound
 // if there is no such node; CodeTooManyCordons.
 func (c *Client) CordonNode(ctx context.Context, node, note string, lasts time.Duration) ([]Node, error) {
+	return c.cordon(ctx, node, lasts, wire.NodeCordoning{Note: wire.Given(note)})
+}
+
+func (c *Client) cordon(ctx context.Context, node string, lasts time.Duration, in wire.NodeCordoning) ([]Node, error) {
 	if err := task.ValidateName("node", node); err != nil {
 		return nil, errorOfUseCase(err)
 	}
-	in := wire.NodeCordoning{Note: wire.Given(note)}
 	if lasts != 0 {
 		in.For = new(task.FormatDuration(lasts))
 	}
 	return nodesOf(call[wire.NodeList](c.api.CordonNodeWithResponse(ctx, node, in)))
+}
+
+// DrainNode is CordonNode, and asks what runs there to move to other workers, as [Client.Move] does. What cannot move
+// goes on.
+func (c *Client) DrainNode(ctx context.Context, node, note string, lasts time.Duration) ([]Node, error) {
+	return c.cordon(ctx, node, lasts, wire.NodeCordoning{Note: wire.Given(note), Drain: new(true)})
 }
 
 // UncordonNode ends the cordon of an id or a name. It returns the nodes with that id or name. Errors: as for

@@ -187,6 +187,7 @@ type Task struct {
 	StartedAt         time.Time       // when the newest attempt was begun
 	FinishedAt        time.Time       // when the task ended
 	CancelRequestedAt time.Time       // when it was asked to stop while it ran
+	MoveRequestedAt   time.Time       // when it was asked to move to another worker, while the attempt runs
 	Node              string          // the node that runs or ran the newest attempt
 	Progress          int             // percent
 	ProgressNote      string          // what the attempt was at
@@ -245,6 +246,7 @@ const (
 	// OutcomeSnoozed: its handler, as by [Snooze], or its target asked to run later. The attempt does not count.
 	OutcomeSnoozed     Outcome = "snoozed"
 	OutcomeInterrupted Outcome = "interrupted" // its worker shut down: the attempt does not count
+	OutcomeMoved       Outcome = "moved"       // its handler gave it up, as by [ErrMoved]: the attempt does not count
 )
 
 // Attempt is one try of a task.

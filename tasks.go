@@ -261,6 +261,16 @@ func (c *Client) Cancel(ctx context.Context, id string) (*Task, error) {
 	return taskOf(c.api.CancelTaskWithResponse(ctx, id, &client.CancelTaskParams{Namespace: c.api.Namespace}))
 }
 
+// Move asks the worker of a running task to give it up, which MoveRequestedAt shows. A handler that watches [Moving] saves its
+// checkpoint and returns [ErrMoved]: the attempt ends as [OutcomeMoved], and another worker goes on. A handler that does not give
+// up just goes on. Errors: CodeTaskNotFound; CodeTaskNotRunning; CodeTaskCannotMove for tasks that dtsd runs by itself.
+func (c *Client) Move(ctx context.Context, id string) (*Task, error) {
+	if err := c.checkTask(id); err != nil {
+		return nil, err
+	}
+	return taskOf(c.api.MoveTaskWithResponse(ctx, id, &client.MoveTaskParams{Namespace: c.api.Namespace}))
+}
+
 // Retry runs a task again that has ended, well or badly, with as many attempts as it had at first.
 // Errors: CodeTaskNotFound, CodeTaskNotFinished.
 func (c *Client) Retry(ctx context.Context, id string) (*Task, error) {

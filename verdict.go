@@ -1,14 +1,15 @@
 package dts
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// Permanent wraps an error after which no further attempt is made: the task has failed. nil stays nil. What Permanent, [RetryAfter] and
-// [Cancelled] say survives further wrapping; where they wrap each other, the outermost one counts, and of joined errors the first.
+// Permanent wraps an error after which no further attempt is made: the task has failed. nil stays nil. What Permanent, [RetryAfter], [Snooze],
+// [ErrMoved] and [Cancelled] say survives further wrapping; where they wrap each other, the outermost one counts, and of joined errors the first.
 func Permanent(err error) error { return executor.Permanent(err) }
 
 // RetryAfter wraps an error after which the next attempt, if the task has one left, waits at least that long and a random
@@ -25,6 +26,11 @@ func Snooze(wait time.Duration) error {
 // Cancelled wraps the reason why a handler has given up a task that nobody needs any more: it ends as cancelled, not as failed. nil
 // stays nil.
 func Cancelled(reason error) error { return executor.Cancelled(reason) }
+
+// ErrMoved is what a handler returns that has saved its checkpoint, so that another worker goes on with its task: as it was
+// asked to by [Moving], or by its own choice. The task is due again at once, and the attempt does not count. Another error
+// may wrap it and say why. It counts as a failure after 1,000 attempts, and later than Retry.MaxElapsed allows.
+var ErrMoved = executor.Moved(errors.New("moved: another worker goes on"))
 
 // Why the context of a handler ended, by context.Cause. Any other cause means that another worker may run the task: stop at once.
 var (

@@ -21,7 +21,7 @@ import (
 
 // Handler does the work of one attempt of a task. What it returns becomes the result of the task, at most 16 KiB: a string or
 // a []byte as it is, anything else as JSON, which must not be longer, nil as no result. An error means that the attempt failed, and [Permanent],
-// [RetryAfter], [Snooze] and [Cancelled] say what follows; otherwise the task's Retry does.
+// [RetryAfter], [Snooze], [ErrMoved] and [Cancelled] say what follows; otherwise the task's Retry does.
 //
 // ctx ends when the timeout of the attempt is over, somebody cancels the task, or the worker stops; context.Cause says which:
 // [ErrTimeout], [ErrCancelled] or [ErrShutdown]. Then a Handler should return soon: the worker waits for it, and counts it in its concurrency.

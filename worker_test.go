@@ -254,6 +254,93 @@ func TestLogs_FollowShortPages(t *testing.T) {
 	}
 }
 
+func TestMoving_AsksAHandlerThatGoesOnElsewhere(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	s := newShop(t, func(w *dts.Worker) {
+		dts.HandleResult(w, "train", func(ctx context.Context, _ struct{}) (int, error) {
+			var epoch int
+			if found, err := dts.LoadCheckpoint(ctx, &epoch); found || err != nil {
+				return epoch, err
+			}
+			close(begun)
+			select {
+			case <-dts.Moving(ctx):
+			case <-ctx.Done():
+				return 0, context.Cause(ctx)
+			}
+			if err := dts.SaveCheckpoint(ctx, 7); err != nil {
+				return 0, err
+			}
+			return 0, fmt.Errorf("after epoch 7: %w", dts.ErrMoved)
+		})
+	})
+	_, err := s.Submit(t.Context(), dts.Submission{ID: "a", Type: "train", Retry: dts.Retry{MaxAttempts: 1}})
+	testkit.Must(t, err)
+	testkit.Receive(t, begun, "the attempt")
+	asked, err := s.Move(t.Context(), "a")
+	testkit.Must(t, err)
+	if asked.State != dts.StateRunning || asked.MoveRequestedAt.IsZero() {
+		t.Errorf("it is %s, asked to move at %s", asked.State, asked.MoveRequestedAt)
+	}
+	got, err := s.Wait(t.Context(), "a")
+	testkit.Must(t, err)
+	if got.State != dts.StateSucceeded || got.Result != "7" || got.Attempt != 2 || got.MaxAttempts != 2 {
+		t.Errorf("%s after attempt %d of %d with %q: %s", got.State, got.Attempt, got.MaxAttempts, got.Result, got.Error)
+	}
+	attempts, err := s.Attempts(t.Context(), "a")
+	testkit.Must(t, err)
+	if attempts[0].Outcome != dts.OutcomeMoved || attempts[0].Error != "after epoch 7: moved: another worker goes on" {
+		t.Errorf("the first attempt is %+v", attempts[0])
+	}
+	if dts.Moving(t.Context()) != nil {
+		t.Error("there is a channel outside of a handler")
+	}
+	if _, err := s.Move(t.Context(), "a"); dts.CodeOf(err) != dts.CodeTaskNotRunning {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
+func TestDrainNode_MovesWhatRunsThere(t *testing.T) {
+	t.Parallel()
+	redis, begun := redistest.Start(t), make(chan string, 2)
+	for _, name := range []string{"a", "b"} {
+		w := dts.NewWorker(dts.WorkerOptions{
+			Redis: redis.URL(), Lead: true, Name: name, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		})
+		w.Handle("train", func(ctx context.Context, task *dts.Task) (any, error) {
+			if task.Attempt > 1 {
+				return name, nil
+			}
+			begun <- name
+			select {
+			case <-dts.Moving(ctx):
+				return nil, dts.ErrMoved
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+		start(t, w.Run)
+		testkit.Receive(t, w.Ready(), "the worker takes tasks")
+	}
+	c, err := dts.Open(redis.URL())
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, c.Close()) }()
+	_, err = c.Submit(t.Context(), dts.Submission{ID: "a", Type: "train"})
+	testkit.Must(t, err)
+	from := testkit.Receive(t, begun, "the attempt")
+	drained, err := c.DrainNode(t.Context(), from, "a new kernel", time.Hour)
+	testkit.Must(t, err)
+	if len(drained) != 1 || drained[0].Cordon == nil || !drained[0].Cordon.Drain {
+		t.Errorf("drained: %+v", drained)
+	}
+	got, err := c.Wait(t.Context(), "a")
+	testkit.Must(t, err)
+	if got.State != dts.StateSucceeded || got.Attempt != 2 || got.Result == from {
+		t.Errorf("%s after attempt %d on %q, while %q is drained", got.State, got.Attempt, got.Result, from)
+	}
+}
+
 func TestCheckpoint_IsWhereTheNextAttemptGoesOn(t *testing.T) {
 	t.Parallel()
 	type place struct{ Row int }

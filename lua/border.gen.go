@@ -22,11 +22,11 @@ const (
 	CodeLimit     Code = "LIMIT"      // set_limit
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
 	CodeMoved     Code = "MOVED"      // begin
-	CodeNotFound  Code = "NOT_FOUND"  // ask_run, backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, delete_workflow, extend_runs, finish, log, pause_schedule, pause_workflow, progress, reap, resume_schedule, retry, trigger_schedule
+	CodeNotFound  Code = "NOT_FOUND"  // ask_run, backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, delete_workflow, extend_runs, finish, log, move, pause_schedule, pause_workflow, progress, reap, resume_schedule, retry, trigger_schedule
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
 	CodeOver      Code = "OVER"       // extend_runs
-	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, progress, reap
-	CodeState     Code = "STATE"      // ask_run, begin, cancel, change, checkpoint, extend_runs, finish, log, progress, reap, retry
+	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, move, progress, reap
+	CodeState     Code = "STATE"      // ask_run, begin, cancel, change, checkpoint, extend_runs, finish, log, move, progress, reap, retry
 	CodeTick      Code = "TICK"       // finish
 	CodeType      Code = "TYPE"       // begin
 )
@@ -1976,7 +1976,7 @@ type ExtendRuns struct {
 // ExtendRunsReply is the reply to ExtendRuns.
 type ExtendRunsReply struct {
 	Now     time.Time
-	Answers []ExtendRunsAnswer // for each run; cancelled: its task was asked to stop; unbegun: Redis did not know that it had begun
+	Answers []ExtendRunsAnswer // for each run; cancelled: its task was asked to stop; moving: it was asked to move; unbegun: Redis did not know that it had begun
 }
 
 // ExtendRunsRun is an element of runs of extend_runs.lua.
@@ -1993,6 +1993,7 @@ type ExtendRunsRun struct {
 type ExtendRunsAnswer struct {
 	Refused   Refused
 	Cancelled bool
+	Moving    bool
 	Unbegun   bool
 }
 
@@ -2014,8 +2015,8 @@ func (c ExtendRuns) Args() []any {
 // Decode reads its reply.
 func (ExtendRuns) Decode(r *Reply) (v ExtendRunsReply) {
 	v.Now = r.Time("now")
-	for e := range r.List("answers", 3) {
-		v.Answers = append(v.Answers, ExtendRunsAnswer{Refused: e.Refused("refused"), Cancelled: e.Flag("cancelled"), Unbegun: e.Flag("unbegun")})
+	for e := range r.List("answers", 4) {
+		v.Answers = append(v.Answers, ExtendRunsAnswer{Refused: e.Refused("refused"), Cancelled: e.Flag("cancelled"), Moving: e.Flag("moving"), Unbegun: e.Flag("unbegun")})
 	}
 	return v
 }
@@ -2612,6 +2613,56 @@ func (MeasureQueue) Decode(r *Reply) (v MeasureQueueReply) {
 	v.Memory = r.Number("memory")
 	v.Example = r.Text("example")
 	v.Waited = r.Duration("waited")
+	return v
+}
+
+// Move runs move.lua: asks the worker of a running task to give it up, so that another worker goes on. A task that was asked to stop
+// stays as it is.
+//
+// Refusals:
+//   - CodeNotFound: no such task
+//   - CodeState: the task is not running; the detail is its state
+//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
+//
+// Repeated: harmless: the worker is asked again
+type Move struct {
+	States  StatesKey // HASH the script makes further keys of the same partition
+	Member  task.Ref
+	Attempt int      // that is to move
+	Run     RunToken // of the attempt
+	Events  EventsChannel
+	Control ControlChannel
+}
+
+// MoveReply is the reply to Move.
+type MoveReply struct {
+	Record  string
+	Payload string
+	State   string
+	Due     time.Time
+	Result  string
+	Reason  string // the task as it is now, as read_tasks replies it
+}
+
+// Script is move.lua.
+func (Move) Script() *Script { return scriptOf("move") }
+
+// Keys are its KEYS.
+func (c Move) Keys() []string { return []string{string(c.States)} }
+
+// Args are its ARGV.
+func (c Move) Args() []any {
+	return []any{c.Member.String(), c.Attempt, string(c.Run), string(c.Events), string(c.Control)}
+}
+
+// Decode reads its reply.
+func (Move) Decode(r *Reply) (v MoveReply) {
+	v.Record = r.Text("record")
+	v.Payload = r.Text("payload")
+	v.State = r.Text("state")
+	v.Due = r.Time("due")
+	v.Result = r.Text("result")
+	v.Reason = r.Text("reason")
 	return v
 }
 

@@ -11,8 +11,8 @@
 --     claimed; limit: when the lease ends at the latest, none for no limit
 -- reply:
 --   now      time
---   answers  (refused refusal, cancelled flag, unbegun flag)*  for each run; cancelled: its task was asked to stop; unbegun: Redis did not
---     know that it had begun
+--   answers  (refused refusal, cancelled flag, moving flag, unbegun flag)*  for each run; cancelled: its task was asked to
+--     stop; moving: it was asked to move; unbegun: Redis did not know that it had begun
 -- refuses:
 --   NOT_FOUND  no such task
 --   STATE      the task has ended, or waits for the attempt; the detail is its state
@@ -34,29 +34,30 @@ local function over(member, run)
   end
 end
 
--- extend extends the lease of a run. It returns the refusal, whether the task was asked to stop, and whether Redis did not know that the run
--- had begun.
+-- extend extends the lease of a run. It returns the refusal, the fields of the task's state, nil if it has just begun
+-- again, and whether Redis did not know that the run had begun.
 local function extend(member, text, run)
   local upto = int(math.min(now + lease, run.limit))
   local refused, fields = not_current(member, text, run.attempt, run.run)
   local queued_text = unbegun_state(member, text, run.attempt, run.queued)
   if queued_text then
     begin_run(member, queued_text, run.attempt, run.run, int(run.started), upto)
-    return over(member, run), false, true
+    return over(member, run), nil, true
   end
   refused = refused or over(member, run)
   if not refused then
     put_later(held_key, upto, member)
   end
-  return refused, fields and fields.cancel, false
+  return refused, fields, false
 end
 
 local answers, any_unbegun = {}, false
 for i, member in ipairs(members) do
-  local refused, cancelled, unbegun = extend(member, texts[i], known[i])
+  local refused, fields, unbegun = extend(member, texts[i], known[i])
   any_unbegun = any_unbegun or unbegun
   answers[#answers + 1] = refused and refused.err or ''
-  answers[#answers + 1] = not refused and cancelled and 1 or 0
+  answers[#answers + 1] = not refused and fields and fields.cancel and 1 or 0
+  answers[#answers + 1] = not refused and fields and fields.moving and 1 or 0
   answers[#answers + 1] = unbegun and 1 or 0
 end
 if any_unbegun then

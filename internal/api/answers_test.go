@@ -91,8 +91,8 @@ func (r *rig) owe(answers int) (pay func()) {
 // goesOn are the changes that are not refused to an address that reads nothing: behind it may be somebody who holds a
 // lock, or runs an attempt. The list is written by hand: a large answer that counts as small by mistake is not in it.
 var goesOn = []string{
-	"cancelTask", "reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker", "deleteSchedule",
-	"triggerSchedule", "acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue",
+	"cancelTask", "moveTask", "reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker",
+	"deleteSchedule", "triggerSchedule", "acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue",
 	"setQueueCapacity", "limitQueue", "setLimit", "deleteLimit", "pauseLimit", "resumeLimit",
 	"forgetTask", "startBulk", "stopBulk",
 	"deleteWorkflow",

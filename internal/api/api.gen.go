@@ -650,6 +650,12 @@ type ReadLogsParams struct {
 	LastEventID LogCursor `json:"Last-Event-ID,omitempty"`
 }
 
+// MoveTaskParams defines parameters for MoveTask.
+type MoveTaskParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ReportProgressParams defines parameters for ReportProgress.
 type ReportProgressParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -978,6 +984,9 @@ type ServerInterface interface {
 	// ReadLogs Lines a task wrote
 	// (GET /v1/tasks/{id}/logs)
 	ReadLogs(ctx echo.Context, id TaskID, params ReadLogsParams) error
+	// MoveTask Ask that running work moves to another worker
+	// (POST /v1/tasks/{id}/move)
+	MoveTask(ctx echo.Context, id TaskID, params MoveTaskParams) error
 	// ReportProgress Tell how far a task has come
 	// (POST /v1/tasks/{id}/progress)
 	ReportProgress(ctx echo.Context, id TaskID, params ReportProgressParams) error
@@ -3337,6 +3346,31 @@ func (w *ServerInterfaceWrapper) ReadLogs(ctx echo.Context) error {
 	return err
 }
 
+// MoveTask converts echo context to params.
+func (w *ServerInterfaceWrapper) MoveTask(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id TaskID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params MoveTaskParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.MoveTask(ctx, id, params)
+	return err
+}
+
 // ReportProgress converts echo context to params.
 func (w *ServerInterfaceWrapper) ReportProgress(ctx echo.Context) error {
 	var err error
@@ -3816,6 +3850,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.PATCH(options.BaseURL+"/v1/tasks/:id", wrapper.ChangeTask, options.OperationMiddlewares["changeTask"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id/why", wrapper.WhyTask, options.OperationMiddlewares["whyTask"]...)
 	router.POST(options.BaseURL+"/v1/tasks/:id/retry", wrapper.RetryTask, options.OperationMiddlewares["retryTask"]...)
+	router.POST(options.BaseURL+"/v1/tasks/:id/move", wrapper.MoveTask, options.OperationMiddlewares["moveTask"]...)
 	router.POST(options.BaseURL+"/v1/tasks/:id/forget", wrapper.ForgetTask, options.OperationMiddlewares["forgetTask"]...)
 	router.POST(options.BaseURL+"/v1/bulk/preview", wrapper.PreviewBulk, options.OperationMiddlewares["previewBulk"]...)
 	router.GET(options.BaseURL+"/v1/bulk", wrapper.ListBulks, options.OperationMiddlewares["listBulks"]...)

@@ -86,6 +86,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		StartedAt:         wire.AtIfAny(t.StartedAt),
 		FinishedAt:        wire.AtIfAny(t.FinishedAt),
 		CancelRequestedAt: wire.AtIfAny(t.CancelRequested),
+		MoveRequestedAt:   wire.AtIfAny(t.MoveRequested),
 		Node:              wire.Given(t.Node),
 		Progress:          t.Progress,
 		ProgressNote:      wire.Given(t.ProgressNote),

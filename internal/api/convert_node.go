@@ -23,6 +23,7 @@ func cordonOf(c *cluster.Cordon) *wire.NodeCordon {
 	}
 	out := &wire.NodeCordon{
 		Of: c.Of, By: wire.Given(c.By), Note: wire.Given(c.Note), Since: wire.At(c.Since), Obeyed: c.Obeyed,
+		Drain: wire.Given(c.Drain),
 	}
 	if !c.Until.IsZero() {
 		out.Until = new(wire.At(c.Until))

@@ -41,7 +41,9 @@ func (e *endpoints) CordonNode(c echo.Context, node wire.NodeOrName) error {
 		return err
 	}
 	var r reader
-	how := control.Cordoning{Note: wire.Value(in.Note), For: r.span("for", wire.Value(in.For))}
+	how := control.Cordoning{
+		Note: wire.Value(in.Note), For: r.span("for", wire.Value(in.For)), Drain: wire.Value(in.Drain),
+	}
 	if r.err != nil {
 		return r.err
 	}

@@ -36,9 +36,9 @@ func TestNodes_AreCordonedAndUncordoned(t *testing.T) {
 		}
 		return list.Nodes
 	}
-	listed("POST", "/v1/nodes/vm/cordon", `{"note":"a new kernel","for":"1h"}`)
+	listed("POST", "/v1/nodes/vm/cordon", `{"note":"a new kernel","for":"1h","drain":true}`)
 	c := listed("GET", "/v1/nodes", "")[0].Cordon
-	if c == nil || c.Of != "vm" || wire.Value(c.Note) != "a new kernel" || c.Until == nil ||
+	if c == nil || c.Of != "vm" || wire.Value(c.Note) != "a new kernel" || c.Until == nil || !wire.Value(c.Drain) ||
 		c.Until.Sub(c.Since.Time) != time.Hour {
 		t.Errorf("the cordon is %+v", c)
 	}

@@ -221,6 +221,15 @@ func (e *endpoints) CancelTask(c echo.Context, id wire.TaskID, params CancelTask
 	return e.answerTask(c, t, err)
 }
 
+// MoveTask answers POST /v1/tasks/{id}/move.
+func (e *endpoints) MoveTask(c echo.Context, id wire.TaskID, _ MoveTaskParams) error {
+	if err := e.guardLarge(c, id); err != nil {
+		return err
+	}
+	t, err := e.Control.MoveTask(c.Request().Context(), callerOf(c), id)
+	return e.answerTask(c, t, err)
+}
+
 // guardLarge refuses a large task as an answer to an address that exceeds its share: see guardShare. Errors:
 // CodeOverloaded, those of GetTask.
 func (e *endpoints) guardLarge(c echo.Context, id string) error {

@@ -89,14 +89,17 @@ func (e *endpoints) ExtendAttempts(c echo.Context, worker wire.WorkerID) error {
 	extension := control.Extension{
 		Attempts: each(in.Attempts, heldOf), Lease: lease, Machine: machineFrom(in.Machine),
 	}
-	verdicts, err := e.Control.ExtendAttempts(c.Request().Context(), callerOf(c), worker, extension)
+	extended, err := e.Control.ExtendAttempts(c.Request().Context(), callerOf(c), worker, extension)
 	if err != nil {
 		return err
 	}
-	out := wire.ExtendedList{Attempts: make([]wire.ExtendedAttempt, len(verdicts))}
-	for i, v := range verdicts {
+	out := wire.ExtendedList{Attempts: make([]wire.ExtendedAttempt, len(extended))}
+	for i, a := range extended {
 		h := in.Attempts[i]
-		out.Attempts[i] = wire.ExtendedAttempt{Namespace: h.Namespace, Task: h.Task, Attempt: h.Attempt, Verdict: wire.ExtendedAttemptVerdict(v)}
+		out.Attempts[i] = wire.ExtendedAttempt{
+			Namespace: h.Namespace, Task: h.Task, Attempt: h.Attempt, Verdict: wire.ExtendedAttemptVerdict(a.Verdict),
+			Move: wire.Given(a.Move),
+		}
 	}
 	return e.ok(c, out)
 }
@@ -120,7 +123,10 @@ func (e *endpoints) ReportAttempt(c echo.Context, id wire.TaskID, number wire.At
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	report := control.Report{Progress: in.Progress, Note: wire.Value(in.Note), Checkpoint: in.Checkpoint, FirstLine: wire.Value(in.FirstLine)}
+	report := control.Report{
+		Progress: in.Progress, Note: wire.Value(in.Note), Checkpoint: in.Checkpoint, FirstLine: wire.Value(in.FirstLine),
+		Rebalance: wire.Value(in.Rebalance), Params: in.Params,
+	}
 	for _, l := range in.Lines {
 		report.Lines = append(report.Lines, control.LogLine{Stream: string(cmp.Or(wire.Value(l.Stream), wire.LineStdout)), Text: l.Text})
 	}

@@ -273,6 +273,7 @@ func TestWorker_MayRepeatAFinish(t *testing.T) {
 		"for-good":  {wire.AttemptEnd{Outcome: wire.EndFailed, Permanent: new(true)}, wire.AttemptEnd{Outcome: wire.EndSucceeded}, task.Failed, task.OutcomeFailed, false},
 		"timeout":   {wire.AttemptEnd{Outcome: wire.EndTimeout}, wire.AttemptEnd{Outcome: wire.EndCancelled}, task.Running, task.OutcomeTimeout, false},
 		"off":       {wire.AttemptEnd{Outcome: wire.EndInterrupted}, wire.AttemptEnd{Outcome: wire.EndFailed}, task.Running, task.OutcomeInterrupted, false},
+		"moved":     {wire.AttemptEnd{Outcome: wire.EndMoved}, wire.AttemptEnd{Outcome: wire.EndFailed}, task.Running, task.OutcomeMoved, false},
 		"cancelled": {wire.AttemptEnd{Outcome: wire.EndFailed}, wire.AttemptEnd{Outcome: wire.EndSucceeded}, task.Cancelled, task.OutcomeCancelled, true},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -310,8 +311,8 @@ func TestWorker_MayRepeatAFinish(t *testing.T) {
 			}
 		})
 	}
-	if n := testkit.Metric(t, w.metrics.AttemptSeconds.WithLabelValues("count")); n != 6 {
-		t.Errorf("the durations of %v attempts are counted, want 6", n)
+	if n := testkit.Metric(t, w.metrics.AttemptSeconds.WithLabelValues("count")); n != 7 {
+		t.Errorf("the durations of %v attempts are counted, want 7", n)
 	}
 }
 
@@ -392,6 +393,56 @@ func TestWorker_IsToldToStop(t *testing.T) {
 	w.dispatch()
 	brief := w.take("py-1", 1)[0]
 	testkit.Eventually(t, "its time is over", func() bool { return w.extend(w.rig, brief) == wire.VerdictTimeout })
+}
+
+// A worker that was asked to move, or wants to, gives its attempt up with what the next one goes on with.
+func TestWorker_MovesWithItsParams(t *testing.T) {
+	t.Parallel()
+	b, _ := startBackend(t)
+	testkit.Must(t, b.redis.DB(t).HSet(t.Context(), "dts:meta", "layout", "7").Err())
+	w := &workerRig{members: &members{}, metrics: telemetry.New()}
+	w.rig = w.join(b)
+	w.submit("a", &wire.Retry{MaxAttempts: new(1)})
+	a := w.take("py-1", 1)[0]
+	held := wire.ExtendRequest{Attempts: []wire.HeldAttempt{{Task: "a", Attempt: 1, Token: a.Token}}}
+	for _, asked := range []bool{false, true} {
+		if asked {
+			moved, err := w.MoveTaskWithResponse(w.ctx, "a", nil)
+			if err != nil || moved.JSON200 == nil || moved.JSON200.MoveRequestedAt == nil {
+				t.Fatalf("%v: %s", err, moved.Body)
+			}
+		}
+		answer, err := w.ExtendAttemptsWithResponse(w.ctx, "py-1", held)
+		testkit.Must(t, err)
+		if got := answer.JSON200.Attempts[0]; got.Verdict != wire.VerdictRunning || wire.Value(got.Move) != asked {
+			t.Errorf("it is told %+v, want to move: %t", got, asked)
+		}
+	}
+	report := wire.AttemptReport{Token: a.Token, Progress: new(40), Rebalance: new(true), Params: json.RawMessage(`{"row":5}`)}
+	for range 2 { // as after a lost answer
+		answer, err := w.ReportAttemptWithResponse(w.ctx, "a", 1, nil, report)
+		if err != nil || answer.StatusCode() != http.StatusNoContent {
+			t.Fatalf("%v: %s", err, answer.Body)
+		}
+	}
+	if n := w.counted(task.OutcomeMoved); n != 1 {
+		t.Errorf("%v ends are counted", n)
+	}
+	w.dispatch()
+	if next := w.take("py-2", 1)[0]; next.Attempt != 2 || string(next.Checkpoint) != `{"row":5}` {
+		t.Errorf("the next attempt is %+v", next)
+	}
+	for field, report := range map[string]wire.AttemptReport{
+		"needs rebalance": {Params: json.RawMessage(`1`)},
+		"stands in place": {Params: json.RawMessage(`1`), Rebalance: new(true), Checkpoint: json.RawMessage(`1`)},
+	} {
+		report.Token = a.Token
+		answer, err := w.ReportAttemptWithResponse(w.ctx, "a", 1, nil, report)
+		testkit.Must(t, err)
+		if p := answer.ApplicationProblemJSONDefault; p == nil || wire.Value(p.Field) != "params" || !strings.Contains(p.Detail, field) {
+			t.Errorf("%s: %s", field, answer.Body)
+		}
+	}
 }
 
 // What a worker has begun is not bound to the node through which it did.

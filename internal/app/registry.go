@@ -26,12 +26,14 @@ func (a *App) buildRegistry() error {
 	return nil
 }
 
-// noteCordons keeps the workers of this node from taking tasks while it is cordoned. It does the same for each worker
-// by HTTP that is cordoned itself. The next heartbeat confirms that.
+// noteCordons keeps the workers of this node from taking tasks while it is cordoned, and asks what runs to move if it
+// is drained. It keeps each worker by HTTP from taking tasks that is cordoned itself. The next heartbeat confirms that.
 func (a *App) noteCordons(v cluster.View) {
-	since := v.CordonOf(a.node, a.name()).SinceMS()
+	cordon := v.CordonOf(a.node, a.name())
+	since := cordon.SinceMS()
 	if a.worker != nil {
 		a.worker.SetCordoned(since != 0)
+		a.worker.SetMoving(cordon.IsDrain())
 	}
 	changed := a.obeys.Swap(since) != since
 	if a.remote != nil {

@@ -15,9 +15,10 @@ import (
 
 // Cordon says that the workers of a node take no tasks, and why.
 type Cordon struct {
-	By    string    `json:"by,omitempty"`   // "" if nobody knows
-	Note  string    `json:"note,omitempty"` // "" if nobody said why
-	Of    string    `json:"-"`              // the id or the name that was cordoned
+	By    string    `json:"by,omitempty"`    // "" if nobody knows
+	Note  string    `json:"note,omitempty"`  // "" if nobody said why
+	Drain bool      `json:"drain,omitempty"` // what runs there is asked to move to other workers
+	Of    string    `json:"-"`               // the id or the name that was cordoned
 	Since time.Time `json:"-"`
 	Until time.Time `json:"-"` // when it ends; zero: when somebody uncordons the node
 
@@ -34,6 +35,9 @@ func (c *Cordon) SinceMS() int64 {
 	}
 	return c.Since.UnixMilli()
 }
+
+// IsDrain reports whether a cordon, which may be nil, asks what runs to move.
+func (c *Cordon) IsDrain() bool { return c != nil && c.Drain }
 
 // CordonsLimit is how many ids and names of nodes can be cordoned at once: every node reads them at each heartbeat.
 const CordonsLimit = 1000

@@ -78,7 +78,7 @@ func (w *losing) expect(state task.State) {
 	}
 }
 
-func (w *losing) extend(through *Control) ([]Verdict, error) {
+func (w *losing) extend(through *Control) ([]Extended, error) {
 	return through.ExtendAttempts(w.Ctx, me, "w1", Extension{
 		Attempts: []Held{{ID: w.ref, Attempt: 1, Token: w.token}}, Lease: time.Minute,
 	})
@@ -89,7 +89,7 @@ func TestExtendAttempts_RestoresATaskThatRedisHasLost(t *testing.T) {
 	t.Parallel()
 	w := hold(t)
 	w.lose()
-	if v, err := w.extend(w.through); err != nil || !slices.Equal(v, []Verdict{VerdictRunning}) {
+	if v, err := w.extend(w.through); err != nil || !slices.Equal(v, []Extended{{Verdict: VerdictRunning}}) {
 		t.Errorf("%v, %v, want %s", v, err, VerdictRunning)
 	}
 	w.expect(task.Running)
@@ -117,7 +117,7 @@ func TestReports_ThroughAnotherNodeWaitUntilRedisHasHeardOfTheTask(t *testing.T)
 		t.Errorf("finishing: %v, want %s", err, task.CodeUnavailable)
 	}
 	w.hearing.Store(false)
-	if v, err := w.extend(other); err != nil || !slices.Equal(v, []Verdict{VerdictLost}) {
+	if v, err := w.extend(other); err != nil || !slices.Equal(v, []Extended{{Verdict: VerdictLost}}) {
 		t.Errorf("when nobody tells of it any more: %v, %v, want %s", v, err, VerdictLost)
 	}
 }

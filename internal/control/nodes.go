@@ -57,8 +57,9 @@ const CordonLimit = 365 * 24 * time.Hour
 
 // Cordoning says how a node is cordoned.
 type Cordoning struct {
-	Note string        // why; "" if nobody says
-	For  time.Duration // how long the cordon lasts; 0: until UncordonNode
+	Note  string        // why; "" if nobody says
+	For   time.Duration // how long the cordon lasts; 0: until UncordonNode
+	Drain bool          // what runs is asked to move to other workers
 }
 
 // CordonNode keeps the workers of a node from taking tasks. What runs goes on. node is the id of a node, whose
@@ -83,7 +84,8 @@ func (c *Control) CordonNode(ctx context.Context, who Caller, node string, how C
 		const text = "no node has the id or the name %q: see dtsctl node list"
 		return nil, task.Errorf(CodeNodeNotFound, text, node)
 	}
-	if err := c.cordons.Cordon(ctx, node, cluster.Cordon{By: who.By(), Note: how.Note}, how.For); err != nil {
+	cordon := cluster.Cordon{By: who.By(), Note: how.Note, Drain: how.Drain}
+	if err := c.cordons.Cordon(ctx, node, cordon, how.For); err != nil {
 		return nil, err
 	}
 	return c.nodesNamed(ctx, node)

@@ -53,6 +53,7 @@ var operations = map[string]Operation{
 	"getTask":               {Role: Viewer, About: AboutTask},
 	"changeTask":            {Role: Operator, About: AboutTask, Changes: true},
 	"cancelTask":            {Role: Operator, About: AboutTask, Changes: true},
+	"moveTask":              {Role: Operator, About: AboutTask, Changes: true},
 	"retryTask":             {Role: Operator, About: AboutTask, Changes: true, MakesWork: true},
 	"forgetTask":            {Role: Operator, About: AboutTask, Changes: true},
 	"submitRun":             {Role: Operator, About: AboutTask, Changes: true, MakesWork: true, each: true},

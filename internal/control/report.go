@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/queue"
@@ -23,24 +24,55 @@ type Report struct {
 	Checkpoint json.RawMessage
 	FirstLine  int // the number of the first line within the attempt, from 1, so that a repeat is harmless; 0 for the next one
 	Lines      []LogLine
+
+	Rebalance bool            // the attempt ends as moved when the rest is recorded
+	Params    json.RawMessage // with Rebalance: the checkpoint
 }
 
 // LogLine is a line of a log.
 type LogLine = tasks.Line
 
-// ReportAttempt records a report on a running attempt, which whoever has its token may make. Errors: CodeInvalid, CodeStaleAttempt if
-// the attempt has ended or another run has it, CodeUnavailable; a part of the report may have been recorded then.
+// ReportAttempt records a report on a running attempt, which whoever has its token may make. With Rebalance it then ends the attempt as
+// moved, as FinishAttempt does. Errors: CodeInvalid, CodeStaleAttempt if the attempt has ended or another run has it,
+// CodeUnavailable; a part of the report may have been recorded then.
 func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, attempt int, token string, r Report) error {
 	run, err := c.beginReport(ctx, who, "reportAttempt", id, attempt, token)
 	if err != nil {
 		return err
 	}
-	if len(r.Lines) > linesLimit {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	if !r.Rebalance {
+		return recordReport(ctx, run, r)
+	}
+	if r.Params != nil {
+		r.Checkpoint = r.Params
+	}
+	err = recordReport(ctx, run, r)
+	if err != nil && task.CodeOf(err) != task.CodeStaleAttempt { // this report may have ended it before
+		return err
+	}
+	return c.finishRun(ctx, run, AttemptEnding{Outcome: task.OutcomeMoved, Reason: "moved: its worker gave it up for another one"})
+}
+
+// validate refuses what does not go together. Error: CodeInvalid.
+func (r Report) validate() error {
+	switch {
+	case len(r.Lines) > linesLimit:
 		return task.Invalid("lines", "has %d entries, at most %d are allowed", len(r.Lines), linesLimit)
-	}
-	if r.Note != "" && r.Progress == nil {
+	case r.Note != "" && r.Progress == nil:
 		return task.Invalid("note", "needs progress beside it")
+	case r.Params != nil && !r.Rebalance:
+		return task.Invalid("params", "needs rebalance: true beside it; without that, say checkpoint")
+	case r.Params != nil && r.Checkpoint != nil:
+		return task.Invalid("params", "stands in place of checkpoint: leave one of them out")
 	}
+	return nil
+}
+
+// recordReport records the parts of a report. Errors: those of ReportAttempt.
+func recordReport(ctx context.Context, run *tasks.Run, r Report) error {
 	if r.Progress != nil {
 		if err := run.Progress(ctx, *r.Progress, r.Note); err != nil {
 			return reportError(run, err)
@@ -74,8 +106,8 @@ func (c *Control) beginReport(
 func validateEnding(e AttemptEnding) error {
 	outcome := e.Outcome
 	succeeded, snoozed := outcome == task.OutcomeSucceeded, outcome == task.OutcomeSnoozed
-	interrupted := outcome == task.OutcomeInterrupted
-	failed := !succeeded && !snoozed && !interrupted && outcome != task.OutcomeCancelled
+	atOnce := outcome == task.OutcomeInterrupted || outcome == task.OutcomeMoved
+	failed := !succeeded && !snoozed && !atOnce && outcome != task.OutcomeCancelled
 	for _, rule := range []struct {
 		broken      bool
 		field, says string
@@ -84,7 +116,7 @@ func validateEnding(e AttemptEnding) error {
 		{e.Reason != "" && succeeded, "error", "belongs to an attempt that did not succeed"},
 		{e.Final && !failed, "permanent", "belongs to an attempt that failed"},
 		{e.Wait == 0 && snoozed, "retry_after", "say when a snoozed task is to run again, as 5m"},
-		{e.Wait != 0 && interrupted, "retry_after", "an interrupted task runs again at once; for later, the outcome is snoozed"},
+		{e.Wait != 0 && atOnce, "retry_after", fmt.Sprintf("a task that is %s runs again at once; for later, the outcome is snoozed", outcome)},
 		{e.Wait != 0 && !failed && !snoozed, "retry_after", "belongs to an attempt that failed"},
 	} {
 		if rule.broken {
@@ -108,6 +140,11 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if err != nil {
 		return err
 	}
+	return c.finishRun(ctx, run, e)
+}
+
+// finishRun is FinishAttempt for a use case that has begun.
+func (c *Control) finishRun(ctx context.Context, run *tasks.Run, e AttemptEnding) error {
 	if err := c.completeRun(ctx, run); err != nil {
 		return err
 	}
@@ -161,6 +198,14 @@ func (c *Control) noteEnd(run *tasks.Run, end tasks.End, now time.Time) {
 	}
 }
 
+// writtenAs says how else an attempt may have ended, by how it was reported. Nodes of earlier releases do not know all
+// outcomes, and an attempt that may not be put off or moved any more has failed.
+var writtenAs = map[task.Outcome][]task.Outcome{
+	task.OutcomeInterrupted: {task.OutcomeLost},
+	task.OutcomeMoved:       {task.OutcomeInterrupted, task.OutcomeLost, task.OutcomeFailed},
+	task.OutcomeSnoozed:     {task.OutcomeFailed},
+}
+
 // finishedBefore returns nil if an attempt that does not run has ended with that outcome because of an earlier report on the same run: the
 // answer to that was lost. Errors: CodeStaleAttempt, CodeTaskNotFound, CodeUnavailable.
 func (c *Control) finishedBefore(ctx context.Context, run *tasks.Run, o task.Outcome) error {
@@ -170,9 +215,7 @@ func (c *Control) finishedBefore(ctx context.Context, run *tasks.Run, o task.Out
 	}
 	for _, a := range attempts {
 		cancelled := a.Outcome == task.OutcomeCancelled && o != task.OutcomeSucceeded // of a task that was asked to stop
-		same := a.Outcome == o ||
-			o == task.OutcomeInterrupted && a.Outcome == task.OutcomeLost || // which is written while older nodes live
-			o == task.OutcomeSnoozed && a.Outcome == task.OutcomeFailed // which is no longer put off
+		same := slices.Contains(writtenAs[o], a.Outcome) || a.Outcome == o
 		if a.Number == run.Task.Attempt && a.Node == run.Node() && a.StartedAt.Equal(run.Task.StartedAt) && (same || cancelled) {
 			return nil
 		}

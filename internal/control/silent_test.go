@@ -41,7 +41,7 @@ func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 	paused.Pause()
 	t.Cleanup(paused.Continue)
 	verdicts, err := control.ExtendAttempts(w.Ctx, me, "w1", Extension{Attempts: held, Lease: 3 * time.Second})
-	if err != nil || fmt.Sprint(verdicts) != fmt.Sprint([]Verdict{VerdictUnknown, VerdictCancelled, VerdictRunning}) {
+	if err != nil || fmt.Sprint(verdicts) != fmt.Sprint([]Extended{{Verdict: VerdictUnknown}, {Verdict: VerdictCancelled}, {Verdict: VerdictRunning}}) {
 		t.Errorf("%v, %v", verdicts, err)
 	}
 	if until(refs[2]) <= before {

@@ -156,10 +156,16 @@ const (
 	VerdictUnknown   Verdict = "unknown"   // its server of the cluster did not answer: go on until the last lease ends, and ask again
 )
 
+// Extended is what a worker is told of an attempt that it extends.
+type Extended struct {
+	Verdict Verdict
+	Move    bool // somebody asks that the worker gives the attempt up; with VerdictRunning only
+}
+
 // ExtendAttempts extends the leases of attempts that a worker runs, and returns a verdict for each, in order. It counts as a sign of life
 // of the worker, also without attempts. Errors: CodeInvalid, also for a token that is none of its attempt; CodeUnavailable if none has a
 // verdict, after which leases may not have been extended.
-func (c *Control) ExtendAttempts(ctx context.Context, who Caller, worker string, e Extension) ([]Verdict, error) {
+func (c *Control) ExtendAttempts(ctx context.Context, who Caller, worker string, e Extension) ([]Extended, error) {
 	if _, err := c.begin(ctx, who, "extendAttempts"); err != nil {
 		return nil, err
 	}
@@ -181,22 +187,25 @@ func (c *Control) ExtendAttempts(ctx context.Context, who Caller, worker string,
 	if c.workers != nil {
 		c.workers.Measured(worker, e.Machine)
 	}
-	verdicts, failure := c.extendAttempts(ctx, worker, runs, e.Lease)
-	if failure != nil && !slices.ContainsFunc(verdicts, func(v Verdict) bool { return v != VerdictUnknown }) {
+	extended, failure := c.extendAttempts(ctx, worker, runs, e.Lease)
+	if failure != nil && !slices.ContainsFunc(extended, func(e Extended) bool { return e.Verdict != VerdictUnknown }) {
 		return nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot extend the leases: try again", Err: failure}
 	}
-	return verdicts, nil
+	return extended, nil
 }
 
 // extendAttempts returns a verdict for each run, VerdictUnknown where Redis gave no answer, and an error if there are such. It does not
 // wait for long: a silent server of a cluster must not cost the worker its leases on the others.
-func (c *Control) extendAttempts(ctx context.Context, worker string, runs []*tasks.Run, lease time.Duration) (verdicts []Verdict, failure error) {
+func (c *Control) extendAttempts(ctx context.Context, worker string, runs []*tasks.Run, lease time.Duration) (all []Extended, failure error) {
 	ctx, cancel := context.WithTimeout(ctx, lease/3)
 	defer cancel()
-	verdicts = make([]Verdict, len(runs))
+	all = make([]Extended, len(runs))
+	drains := c.workers != nil && c.workers.Drains(worker)
 	var held, lost []*tasks.Run
 	for i, e := range c.store.Tasks.ExtendFor(ctx, lease, runs) {
-		switch verdicts[i] = verdictOf(runs[i], e); verdicts[i] {
+		verdict := verdictOf(runs[i], e)
+		all[i] = Extended{Verdict: verdict, Move: verdict == VerdictRunning && (e.Moving || drains)}
+		switch verdict {
 		case VerdictUnknown:
 			failure = cmp.Or(failure, e.Err)
 		case VerdictLost:
@@ -208,7 +217,7 @@ func (c *Control) extendAttempts(ctx context.Context, worker string, runs []*tas
 	if c.workers != nil {
 		c.workers.Extended(worker, held, lost, lease)
 	}
-	return verdicts, failure
+	return all, failure
 }
 
 // verdictOf is what follows from extending the lease of a run.

@@ -72,6 +72,11 @@ var catalogue = map[task.Code]entry{
 		meaning: "only a running task can report",
 		help:    "Stop the work: the attempt has ended, or its task was cancelled.",
 	},
+	task.CodeCannotMove: {
+		status: http.StatusConflict, title: "The task cannot move while it runs",
+		meaning: "dtsd runs the task by itself: only handlers in Go and workers by HTTP can give running work up",
+		help:    "Wait for the end of the attempt, or cancel the task and submit it again.",
+	},
 	workflow.CodeNotFound: {
 		status: http.StatusNotFound, title: "No such workflow",
 		meaning: "no workflow of that id in that namespace",

@@ -250,6 +250,11 @@ func (w *Workers) isNode(id string) bool {
 	})
 }
 
+// Drains reports whether what a worker runs is asked to move to other workers.
+func (w *Workers) Drains(worker string) bool {
+	return w.o.Members.View().CordonOf(worker, worker).IsDrain()
+}
+
 // NoteCordons keeps workers that are cordoned from getting attempts. Those that are not get attempts again. It returns
 // whether something has changed.
 func (w *Workers) NoteCordons(v cluster.View) (changed bool) {

@@ -879,7 +879,7 @@ func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
 	if runs, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 10}); err != nil || len(runs) > 0 {
 		t.Fatalf("it took %v, %v", runs, err)
 	}
-	view := w.cordonedView("w1")
+	view := w.cordonedView("w1", cluster.Cordon{})
 	if !w.NoteCordons(view) || w.NoteCordons(view) {
 		t.Error("it did not say once that something has changed")
 	}
@@ -905,14 +905,40 @@ func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
 	}
 }
 
+// What a drained worker runs is asked to move; what a cordoned one runs is not.
+func TestDrains_FollowsTheCordonOfTheWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, drain := range []bool{false, true} {
+		seen := viewed{view: w.cordonedView("w1", cluster.Cordon{Drain: drain})}
+		workers := New(Options{
+			DB: w.DB, Store: w.Store, Members: seen, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler),
+		})
+		if got := workers.Drains("w1"); got != drain {
+			t.Errorf("a cordon with drain %t: %t", drain, got)
+		}
+		if workers.Drains("w2") {
+			t.Error("another worker drains")
+		}
+	}
+}
+
+// viewed is a list of nodes that does not change.
+type viewed struct {
+	members
+	view cluster.View
+}
+
+func (v viewed) View() cluster.View { return v.view }
+
 // cordonedView is what a node sees while a worker is cordoned.
-func (w *world) cordonedView(worker string) cluster.View {
+func (w *world) cordonedView(worker string, how cluster.Cordon) cluster.View {
 	w.t.Helper()
 	nodes := cluster.New(cluster.Options{
 		DB: w.DB, Key: w.Keys.Nodes(), Cordons: w.Keys.Cordons(), Channel: w.Keys.Members(), ID: "n", Beat: time.Second,
 		Log: slog.New(slog.DiscardHandler), Self: func() cluster.Node { return cluster.Node{} },
 	})
-	testkit.Must(w.t, nodes.Cordon(w.Ctx, worker, cluster.Cordon{}, 0))
+	testkit.Must(w.t, nodes.Cordon(w.Ctx, worker, how, 0))
 	ctx, stop := context.WithCancel(w.Ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- nodes.Run(ctx) }()

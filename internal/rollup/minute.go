@@ -26,7 +26,7 @@ type Queue struct {
 	Timeout   int
 	Cancelled int
 	Lost      int
-	Snoozed   int           // or interrupted: they do not count
+	Snoozed   int           // interrupted or moved: they do not count
 	Dead      int           // tasks that ended failed
 	Late      Histogram     // from due to begun, of the attempts that began
 	Waiting   int           // due tasks that waited at its end, in DTS and in asynq; of an hour, the most of its minutes
@@ -54,7 +54,7 @@ func (q *Queue) count(o task.Outcome) {
 		q.Cancelled++
 	case task.OutcomeLost:
 		q.Lost++
-	case task.OutcomeSnoozed, task.OutcomeInterrupted:
+	case task.OutcomeSnoozed, task.OutcomeInterrupted, task.OutcomeMoved:
 		q.Snoozed++
 	}
 }

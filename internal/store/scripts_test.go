@@ -64,6 +64,9 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 	case task.ActCancel:
 		_, err := w.Tasks.Cancel(w.Ctx, ref, "")
 		return err
+	case task.ActMove:
+		_, err := w.Tasks.Move(w.Ctx, run)
+		return err
 	case task.ActRetry:
 		_, err := w.Tasks.Retry(w.Ctx, ref)
 		return err

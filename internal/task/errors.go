@@ -18,6 +18,7 @@ const (
 	CodeFinished      Code = "task_finished"     // the task has ended
 	CodeNotFinished   Code = "task_not_finished" // the task has not ended
 	CodeNotRunning    Code = "task_not_running"  // the task is not running, so that no report on it is accepted
+	CodeCannotMove    Code = "task_cannot_move"  // dtsd's own executors, and leaders, give no running work up
 	CodeStep          Code = "task_is_step"      // the task is a step of a run of a workflow, and is changed with its run only
 	CodeNotARun       Code = "task_not_a_run"    // the task is no run of a workflow
 	CodeStaleAttempt  Code = "stale_attempt"     // the report is from another attempt than the running one

@@ -55,6 +55,7 @@ const (
 	// ActCancel is that a client or a schedule cancels the task, or that nobody has begun it in time. A running attempt is
 	// asked to stop.
 	ActCancel Action = "cancel"
+	ActMove   Action = "move"   // a client asks the worker of the running attempt to give it up
 	ActStop   Action = "stop"   // a running attempt ended because it was asked to stop
 	ActRetry  Action = "retry"  // a client runs a task in a final state again
 	ActExpire Action = "expire" // the retention is over and the task is deleted
@@ -62,7 +63,8 @@ const (
 
 // Actions lists every action, in the order in which docs/state-machine.md shows them.
 var Actions = []Action{
-	ActCreate, ActChange, ActClaim, ActTakeBack, ActBegin, ActReport, ActSucceed, ActReattempt, ActFail, ActCancel, ActStop, ActRetry, ActExpire,
+	ActCreate, ActChange, ActClaim, ActTakeBack, ActBegin, ActReport, ActSucceed, ActReattempt, ActFail, ActCancel, ActMove,
+	ActStop, ActRetry, ActExpire,
 }
 
 // The ends of an attempt are accepted for a queued task, too: it may be that Redis has lost the begin of the attempt.
@@ -80,6 +82,7 @@ var transitions = map[Action]map[State]State{
 	ActReattempt: {Queued: Scheduled, Running: Scheduled},
 	ActFail:      {Queued: Failed, Running: Failed},
 	ActCancel:    {Scheduled: Cancelled, Queued: Cancelled, Running: Running},
+	ActMove:      {Running: Running},
 	ActStop:      {Queued: Cancelled, Running: Cancelled},
 	ActRetry:     {Succeeded: Scheduled, Failed: Scheduled, Cancelled: Scheduled},
 	ActExpire:    {Succeeded: None, Failed: None, Cancelled: None},

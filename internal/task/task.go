@@ -60,6 +60,7 @@ type Task struct {
 	StartedAt       time.Time       // when a worker began the newest attempt
 	FinishedAt      time.Time       // set in final states only
 	CancelRequested time.Time       // set while a running task is asked to stop
+	MoveRequested   time.Time       // set while a running task is asked to move to another worker
 	Limits          []string        // of which a queued or running task holds a slot, or under which a scheduled one has waited
 	Node            string          // the node that runs or ran the newest attempt
 	Run             string          // the run token of the newest attempt; a report must carry it
@@ -80,8 +81,8 @@ type Task struct {
 type Outcome string
 
 // The outcomes of an attempt. It is lost if its worker died, was cut off, or lost the attempt before the end. It is snoozed if its
-// handler or target asked to run again later, and interrupted if its worker shut down: those are not among the attempts of the retry
-// policy.
+// handler or target asked to run again later, interrupted if its worker shut down, and moved if its handler gave it up so that
+// another worker goes on: those are not among the attempts of the retry policy.
 const (
 	OutcomeSucceeded   Outcome = "succeeded"
 	OutcomeFailed      Outcome = "failed"
@@ -90,11 +91,13 @@ const (
 	OutcomeLost        Outcome = "lost"
 	OutcomeSnoozed     Outcome = "snoozed"
 	OutcomeInterrupted Outcome = "interrupted"
+	OutcomeMoved       Outcome = "moved"
 )
 
 // Outcomes lists every outcome.
 var Outcomes = []Outcome{
 	OutcomeSucceeded, OutcomeFailed, OutcomeTimeout, OutcomeCancelled, OutcomeLost, OutcomeSnoozed, OutcomeInterrupted,
+	OutcomeMoved,
 }
 
 // Valid reports whether it is one of the outcomes.
@@ -123,7 +126,7 @@ type LogLine struct {
 }
 
 // Event is a change of a task. Type is "task." followed by the new state, or one of task.updated, task.cancelling (a running
-// task was asked to stop), task.progress and task.log.
+// task was asked to stop), task.moving (it was asked to move), task.progress and task.log.
 type Event struct {
 	Type     string
 	Ref      Ref

@@ -10,13 +10,22 @@ import (
 // it counts as any other that failed: the number of all attempts is bounded, and their time is by MaxElapsed.
 func (t Task) PutOff(at time.Time, wait time.Duration) (due time.Time, _ error) {
 	due = at.Add(min(max(wait, LeastSnooze), BackoffLimit).Round(time.Millisecond))
+	return due, t.checkUncounted("put off", due)
+}
+
+// Moved decides about an attempt whose handler gave it up at the given time, so that another worker goes on. The next
+// one is due at once. The policy does not count this one. Error: as for PutOff.
+func (t Task) Moved(at time.Time) error { return t.checkUncounted("moved", at) }
+
+// checkUncounted returns why an attempt counts though it was put off or moved, as done says; nil if it does not count.
+func (t Task) checkUncounted(done string, due time.Time) error {
 	switch {
 	case t.Attempt >= AttemptsLimit:
-		return due, fmt.Errorf("not put off again: %d attempts were made", t.Attempt)
+		return fmt.Errorf("not %s again: %d attempts were made", done, t.Attempt)
 	case t.Retry.MaxElapsed > 0 && due.Sub(t.firstDue()) > t.Retry.MaxElapsed:
-		return due, fmt.Errorf("not put off again: retry.max_elapsed (%s) would be over", t.Retry.MaxElapsed)
+		return fmt.Errorf("not %s again: retry.max_elapsed (%s) would be over", done, t.Retry.MaxElapsed)
 	}
-	return due, nil
+	return nil
 }
 
 // Interrupted reports whether another attempt follows one that ended at the given time because its worker shut down. It

@@ -143,7 +143,7 @@ func (s Span) Submitted(there bool, err error) {
 }
 
 // Outcome says how the attempt of a span ended. A cancelled attempt is no error, as somebody wanted that, and neither
-// is a snoozed one, which is only made later.
+// are a snoozed and a moved one, which are only made later or elsewhere.
 func (s Span) Outcome(outcome task.Outcome, reason string) {
 	if s.span == nil {
 		return

@@ -2,6 +2,7 @@ package web
 
 import (
 	"html/template"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
@@ -54,11 +55,11 @@ func (v *visit) StateName(t task.Task) string {
 	return v.stateName(t.State)
 }
 
-// triesAgain reports whether a task waits to be tried again. One that was put off by its handler, or interrupted, does
-// not: no attempt of it failed just now.
+// triesAgain reports whether a task waits to be tried again. One that was put off by its handler, interrupted, or moved
+// does not: no attempt of it failed just now.
 func triesAgain(t task.Task) bool {
-	putOff := t.Outcome == task.OutcomeSnoozed || t.Outcome == task.OutcomeInterrupted
-	return t.State == task.Scheduled && t.Attempt > 0 && !putOff
+	putOff := []task.Outcome{task.OutcomeSnoozed, task.OutcomeInterrupted, task.OutcomeMoved}
+	return t.State == task.Scheduled && t.Attempt > 0 && !slices.Contains(putOff, t.Outcome)
 }
 
 // stateName is a state in the reader's language.
@@ -143,6 +144,8 @@ func (v *visit) End(o task.Outcome) template.HTML {
 		return v.T("snoozed")
 	case task.OutcomeInterrupted:
 		return v.T("interrupted")
+	case task.OutcomeMoved:
+		return v.T("moved")
 	}
 	return escaped(string(o))
 }

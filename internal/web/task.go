@@ -128,6 +128,8 @@ func (o *oneTask) again(v *visit, before task.Outcome) {
 		o.Mark, o.Verdict = mark{"sched", ""}, v.T("Asked to run again later: runs in %s", wait)
 	case task.OutcomeInterrupted:
 		o.Mark, o.Verdict = mark{"sched", ""}, v.T("Was interrupted as its worker shut down: runs again in %s", wait)
+	case task.OutcomeMoved:
+		o.Mark, o.Verdict = mark{"sched", ""}, v.T("Moves to another worker: runs again in %s", wait)
 	}
 }
 

@@ -134,12 +134,14 @@ func TestTask_AgreesWithItsAttempts(t *testing.T) {
 	}
 }
 
-// An attempt that was put off, or interrupted, is not told as a failure; a failure may have no reason.
+// An attempt that was put off, interrupted or moved is not told as a failure; a failure may have no reason.
 func TestTask_SaysWhyItRunsAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
+		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
 		for outcome, want := range map[task.Outcome]string{
 			task.OutcomeSnoozed:     "Asked to run again later: runs in 60 min<",
 			task.OutcomeInterrupted: "Was interrupted as its worker shut down: runs again in 60 min<",
+			task.OutcomeMoved:       "Moves to another worker: runs again in 60 min<",
 			task.OutcomeFailed:      "Tries again in 60 min<",
 		} {
 			run := w.begin(w.submit(string(outcome), nil))

@@ -18,6 +18,7 @@ const (
 	Delivery         Code = "delivery"
 	WorkerSilent     Code = "worker_silent"
 	Stopping         Code = "stopping"
+	Moving           Code = "moving"
 	SchedulePaused   Code = "paused"
 	PausedByFailures Code = "paused_by_failures"
 	Overlap          Code = "overlap"
@@ -57,4 +58,5 @@ var Codes = []Meaning{
 	{Delivery, "Nothing holds it up: a leader hands it over, or a worker takes it."},
 	{WorkerSilent, "It runs, and its worker has stopped answering."},
 	{Stopping, "It runs, and was asked to stop."},
+	{Moving, "It runs, and was asked to move to another worker."},
 }

@@ -13,7 +13,7 @@
 //	     |
 //	runs                  it waits for nothing
 //	     |
-//	is to end             worker_silent, stopping
+//	is to end             worker_silent, stopping, moving
 //
 // A schedule comes before: paused, paused_by_failures, overlap, ended, not_due, redis_full, queue_full.
 //

@@ -76,6 +76,9 @@ func (f TaskFacts) further(r *Reason) {
 	case task.OutcomeInterrupted:
 		const text = "Attempt %d is due at %s. The worker of attempt %d shut down, so that one does not count."
 		r.Detail = fmt.Sprintf(text, t.Attempt+1, due, t.Attempt)
+	case task.OutcomeMoved:
+		const text = "Attempt %d is due at %s. Attempt %d was given up so that another worker goes on, and does not count."
+		r.Detail = fmt.Sprintf(text, t.Attempt+1, due, t.Attempt)
 	default:
 		r.Code, r.LastError = Retry, t.Error
 		r.Detail = fmt.Sprintf("Attempt %d of %d is due at %s. Attempt %d did not succeed: %s.",
@@ -119,8 +122,8 @@ func (f TaskFacts) orOnItsWay(parts ...[]Reason) []Reason {
 	return []Reason{r}
 }
 
-// toEnd is what a running task waits for to end: nothing, unless its worker is silent or it was asked to stop. Its
-// worker extends its lease three times while that lasts.
+// toEnd is what a running task waits for to end: nothing, unless its worker is silent or it was asked to stop or move.
+// Its worker extends its lease three times while that lasts.
 func (f TaskFacts) toEnd() []Reason {
 	var all []Reason
 	left := f.LeaseUntil.Sub(f.Now)
@@ -131,6 +134,12 @@ func (f TaskFacts) toEnd() []Reason {
 		}
 	}
 	switch t := f.Task; {
+	case t.CancelRequested.IsZero() && !t.MoveRequested.IsZero():
+		all = append(all, Reason{
+			Code: Moving, Since: t.MoveRequested,
+			Detail: fmt.Sprintf("It was asked to move, and its handler on the node %s has not given it up.", t.Node),
+			Do:     "Wait. A handler that does not look whether it is asked just goes on.",
+		})
 	case t.CancelRequested.IsZero():
 	case t.Type == task.WorkflowType:
 		all = append(all, Reason{

@@ -64,7 +64,7 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 	unnamed.DueAt = keyed.CreatedAt.Add(task.HorizonLimit)
 	again := later
 	again.Attempt, again.MaxAttempts, again.Error, again.FinishedAt = 2, 5, "connection refused", now.Add(-time.Second)
-	snoozed, interrupted := again, again
+	snoozed, interrupted, moved := again, again, again
 	snoozed.MaxAttempts, snoozed.Error = 6, "snoozed for 5m0s"
 	ended := func(t task.Task, outcome task.Outcome) why.TaskFacts {
 		return why.TaskFacts{Path: path(nil), Task: t, Last: task.Attempt{Outcome: outcome}}
@@ -98,6 +98,9 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 		}},
 		{"interrupted", ended(interrupted, task.OutcomeInterrupted), []why.Code{why.NotDue},
 			[]string{"The worker of attempt 2 shut down, so that one does not count."}},
+		{"moved", ended(moved, task.OutcomeMoved), []why.Code{why.NotDue}, []string{
+			"Attempt 2 was given up so that another worker goes on, and does not count.",
+		}},
 		{"in turn with other keys", why.TaskFacts{Path: path(func(p *why.Path) { p.Keys = 2 }), Task: fair},
 			[]why.Code{why.Delivery}, []string{
 				`fair key, "shop-7", take turns with those of 2 other fair keys.`,
@@ -206,25 +209,30 @@ func TestOfTask_SaysWhatKeepsARunFromEnding(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	for _, c := range []struct {
-		name      string
-		left      time.Duration // of the lease
-		cancelled bool
-		leader    string
-		codes     []why.Code
+		name   string
+		left   time.Duration // of the lease
+		asked  string        // to do what
+		leader string
+		codes  []why.Code
 	}{
-		{"runs", 2500 * time.Millisecond, false, "node-1", nil},
-		{"one extension is missing", 900 * time.Millisecond, false, "", []why.Code{why.WorkerSilent}},
-		{"nobody ends it", -time.Second, false, "", []why.Code{why.WorkerSilent, why.NoLeader}},
-		{"is to stop", 2500 * time.Millisecond, true, "", []why.Code{why.Stopping}},
-		{"is to stop, and silent", -time.Second, true, "node-1", []why.Code{why.WorkerSilent, why.Stopping}},
+		{"runs", 2500 * time.Millisecond, "", "node-1", nil},
+		{"one extension is missing", 900 * time.Millisecond, "", "", []why.Code{why.WorkerSilent}},
+		{"nobody ends it", -time.Second, "", "", []why.Code{why.WorkerSilent, why.NoLeader}},
+		{"is to stop", 2500 * time.Millisecond, "stop", "", []why.Code{why.Stopping}},
+		{"is to stop, and silent", -time.Second, "stop", "node-1", []why.Code{why.WorkerSilent, why.Stopping}},
+		{"is to move", 2500 * time.Millisecond, "move", "", []why.Code{why.Moving}},
+		{"is to move, and to stop", 2500 * time.Millisecond, "move, stop", "", []why.Code{why.Stopping}},
 	} {
 		f := why.TaskFacts{
 			Path: path(func(p *why.Path) { p.Leader, p.Workers[0].Running = c.leader, 1 }), Lease: lease,
 			LeaseUntil: now.Add(c.left),
 			Task:       task.Task{State: task.Running, Node: "node-2", StartedAt: now.Add(-time.Minute)},
 		}
-		if c.cancelled {
+		if strings.Contains(c.asked, "stop") {
 			f.Task.CancelRequested = now
+		}
+		if strings.Contains(c.asked, "move") {
+			f.Task.MoveRequested = now
 		}
 		expect(t, c.name, why.OfTask(f), c.codes)
 	}

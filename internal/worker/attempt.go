@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,8 @@ type attempt struct {
 	ctx    context.Context // of the executor's work
 	cancel context.CancelCauseFunc
 	work   context.Context // of reports: it outlives ctx
+	moving chan struct{}   // closed when the attempt is asked to move to another worker
+	asked  sync.Once       // closes moving
 	run    atomic.Pointer[tasks.Run]
 	shared atomic.Bool // somebody else has the token of the run
 	// leased is when the lease of the run began, by the clock of this node, and lease stops the work if it is not extended; both are set before run.
@@ -122,6 +125,9 @@ func (a *attempt) tryBegin(attempt tasks.Start) error {
 	return nil
 }
 
+// move asks the executor to give the work up, so that another worker goes on.
+func (a *attempt) move() { a.asked.Do(func() { close(a.moving) }) }
+
 // unleased stops the work if the lease was not extended. While replicas are awaited there is no work, and tryConfirm looks after the lease.
 func (a *attempt) unleased() {
 	if a.confirmed.Load() && a.w.untilStop(*a.leased.Load()) <= 0 {
@@ -206,7 +212,7 @@ func (a *attempt) execute(ctx context.Context, run *tasks.Run) tasks.Ending {
 	result, err := guarded(func() (string, error) {
 		work := described(t)
 		work.Log, work.Progress, work.Save, work.Token = lines.add, lines.progress, a.save, a.share
-		work.SaveSoon, work.Traceparent = lines.saveSoon, a.span.Traceparent()
+		work.SaveSoon, work.Traceparent, work.Moving = lines.saveSoon, a.span.Traceparent(), a.moving
 		return exec.Execute(ctx, work)
 	})
 	return judge(ctx, timeout, result, err)
@@ -249,6 +255,8 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 		return tasks.Ending{Outcome: task.OutcomeCancelled, Reason: err.Error()}
 	case executor.IsPutOff(err):
 		return tasks.Ending{Outcome: task.OutcomeSnoozed, Reason: err.Error(), Wait: executor.Wait(err)}
+	case executor.IsMoved(err):
+		return tasks.Ending{Outcome: task.OutcomeMoved, Reason: err.Error()}
 	case cause == nil || executor.IsPermanent(err):
 		return tasks.Ending{
 			Outcome: task.OutcomeFailed, Reason: err.Error(), Final: executor.IsPermanent(err), Wait: executor.Wait(err),

@@ -72,7 +72,7 @@ func (w *Worker) begun() []*attempt {
 }
 
 // extend extends the leases of attempts. It stops those that Redis does not know as running any more, without grace, and
-// those whose task was asked to stop. Errors: those of Redis; leases may not have been extended.
+// those whose task was asked to stop. It asks those to move whose task was asked to. Errors: those of Redis; leases may not have been extended.
 func (w *Worker) extend(ctx context.Context, attempts []*attempt) tasks.Failures {
 	if len(attempts) == 0 {
 		return nil
@@ -96,6 +96,9 @@ func (w *Worker) extend(ctx context.Context, attempts []*attempt) tasks.Failures
 			a.lease.Reset(w.untilStop(start))
 			if e.Cancelled {
 				a.cancel(errStopped)
+			}
+			if e.Moving {
+				a.move()
 			}
 		}
 	}

@@ -87,6 +87,7 @@ type Worker struct {
 
 	mu       sync.Mutex
 	cordoned bool                // see SetCordoned
+	moving   bool                // see SetMoving
 	taking   []*pool             // while it runs
 	active   map[string]*attempt // by delivery
 	idle     sync.WaitGroup      // counts the deliveries that are handled
@@ -138,6 +139,23 @@ func (w *Worker) SetCordoned(is bool) {
 	w.cordoned = is
 	for _, p := range w.taking {
 		p.consumer.SetCordoned(is)
+	}
+}
+
+// SetMoving says whether what runs, or begins from now on, is asked to move to other workers.
+func (w *Worker) SetMoving(is bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moving = is
+	if is {
+		w.moveAll()
+	}
+}
+
+// moveAll asks all attempts to move. w.mu is locked.
+func (w *Worker) moveAll() {
+	for _, a := range w.active {
+		a.move()
 	}
 }
 
@@ -244,10 +262,11 @@ func (w *Worker) close(pools []*pool) {
 	}
 }
 
-// drain waits for running attempts, up to DrainTimeout, and interrupts the rest.
+// drain asks running attempts to move, waits for their ends, up to DrainTimeout, and interrupts the rest.
 func (w *Worker) drain() {
 	done := make(chan struct{})
 	go func() { w.idle.Wait(); close(done) }()
+	w.SetMoving(true)
 	if n := w.handled(); n > 0 {
 		w.o.Log.Info("draining", "running", n, "timeout", w.o.DrainTimeout)
 	}
@@ -283,7 +302,7 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// stop handles the message that an attempt was cancelled. It asks Redis before it acts: a channel is shared by all
+// stop handles the message that an attempt was cancelled, or asked to move. It asks Redis before it acts: a channel is shared by all
 // databases of a Redis, so the message may mean a task of the same name in another one. Until begin is answered it does
 // nothing: either its reply contains the request, or the next extension of the lease finds it.
 func (w *Worker) stop(ctx context.Context) func(ref task.Ref, number int) {
@@ -312,6 +331,9 @@ func (w *Worker) enter(work context.Context, p *pool, name string) (*attempt, er
 		return nil, errTwice
 	}
 	w.active[name] = a
+	if w.moving {
+		a.move()
+	}
 	a.runs = true
 	w.running.Add(1)
 	w.o.Metrics.Running.Inc()
@@ -320,7 +342,7 @@ func (w *Worker) enter(work context.Context, p *pool, name string) (*attempt, er
 
 func (w *Worker) newAttempt(work context.Context, p *pool, name string) *attempt {
 	ctx, cancel := context.WithCancelCause(work)
-	return &attempt{w: w, pool: p, name: name, ctx: ctx, cancel: cancel, work: work}
+	return &attempt{w: w, pool: p, name: name, ctx: ctx, cancel: cancel, work: work, moving: make(chan struct{})}
 }
 
 // leave removes an attempt that has ended, and frees its slot.

@@ -56,6 +56,7 @@ local function end_attempt(member, record, fields, to, outcome, reason, delay, r
     remove_later(held_key, member)
   end
   free_slots(member, limits_of_fields(fields))
+  fields.moving = nil
   fields.state, fields.started, fields.finished, fields.outcome = to, fields.started or ended_at, ended_at, outcome
   if to ~= 'scheduled' then
     forget_checkpoint(member, to)

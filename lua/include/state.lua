@@ -1,11 +1,12 @@
 -- state: reads and writes the states of tasks: lines of the fields state, attempt, max_attempts, first_due, due, queued,
--- started, run, progress, cancel, finished and outcome. What many tasks need at once works on the text; parse_state and
+-- started, run, progress, cancel, finished, outcome and moving. What many tasks need at once works on the text; parse_state and
 -- format_state are for the rest. A mark, ">", behind max_attempts says that the end of the task owes a follow-up. Behind
 -- that, "+" and limits say of which a live task holds a slot, or under which a scheduled one has waited.
 -- includes: nothing
 
 local state_fields = {
   'state', 'attempt', 'max_attempts', 'first_due', 'due', 'queued', 'started', 'run', 'progress', 'cancel', 'finished', 'outcome',
+  'moving',
 }
 
 -- parse_state returns the fields of a state by name, as text. Fields that are 0 or missing are nil, but for the attempt.

@@ -656,6 +656,12 @@ type ReadLogsParams struct {
 	LastEventID *LogCursor `json:"Last-Event-ID,omitempty"`
 }
 
+// MoveTaskParams defines parameters for MoveTask.
+type MoveTaskParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ReportProgressParams defines parameters for ReportProgress.
 type ReportProgressParams struct {
 	// Namespace The namespace of the task, schedule or lock.
@@ -1025,8 +1031,8 @@ type ClientInterface interface {
 	// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 	// Change of something else that `about` asks for. The types of tasks
 	// are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
-	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
-	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
+	// `task.updated`, `task.cancelling` (a running task was asked to stop), `task.moving` (it was asked to move to another
+	// worker) and `task.progress`; more may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
 	// | type | when |
 	// |---|---|
@@ -1899,6 +1905,8 @@ type ClientInterface interface {
 	// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
 	// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
 	//
+	// With `rebalance`, the attempt then ends as `moved`, and another worker goes on.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
@@ -1908,6 +1916,8 @@ type ClientInterface interface {
 	//
 	// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
 	// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+	//
+	// With `rebalance`, the attempt then ends as `moved`, and another worker goes on.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1940,6 +1950,19 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 	ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MoveTask Ask that running work moves to another worker
+	//
+	// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
+	// saves its checkpoint and ends the attempt as `moved`, which does not count for `retry.max_attempts`. The task is due
+	// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
+	// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
+	//
+	// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
+	// workflows are `task_cannot_move`: nothing tells their work to give up.
+	//
+	// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
+	MoveTask(ctx context.Context, id TaskID, params *MoveTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReportProgressWithBody Tell how far a task has come
 	//
@@ -2361,8 +2384,8 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 // Change of something else that `about` asks for. The types of tasks
 // are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
-// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
-// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
+// `task.updated`, `task.cancelling` (a running task was asked to stop), `task.moving` (it was asked to move to another
+// worker) and `task.progress`; more may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
 // | type | when |
 // |---|---|
@@ -4033,6 +4056,8 @@ func (c *Client) FinishAttempt(ctx context.Context, id TaskID, number AttemptNum
 // Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
 // node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
 //
+// With `rebalance`, the attempt then ends as `moved`, and another worker goes on.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
@@ -4052,6 +4077,8 @@ func (c *Client) ReportAttemptWithBody(ctx context.Context, id TaskID, number At
 //
 // Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
 // node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+//
+// With `rebalance`, the attempt then ends as `moved`, and another worker goes on.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4105,6 +4132,29 @@ func (c *Client) ForgetTask(ctx context.Context, id TaskID, params *ForgetTaskPa
 // Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 func (c *Client) ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadLogsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MoveTask Ask that running work moves to another worker
+//
+// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
+// saves its checkpoint and ends the attempt as `moved`, which does not count for `retry.max_attempts`. The task is due
+// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
+// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
+//
+// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
+// workflows are `task_cannot_move`: nothing tells their work to give up.
+//
+// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
+func (c *Client) MoveTask(ctx context.Context, id TaskID, params *MoveTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMoveTaskRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -9804,6 +9854,67 @@ func NewReadLogsRequest(server string, id TaskID, params *ReadLogsParams) (*http
 	return req, nil
 }
 
+// NewMoveTaskRequest constructs an http.Request for the MoveTask method
+func NewMoveTaskRequest(server string, id TaskID, params *MoveTaskParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tasks/%s/move", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewReportProgressRequest calls the generic ReportProgress builder with application/json body
 func NewReportProgressRequest(server string, id TaskID, params *ReportProgressParams, body ReportProgressJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
@@ -10943,8 +11054,8 @@ type ClientWithResponsesInterface interface {
 	// A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 	// Change of something else that `about` asks for. The types of tasks
 	// are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
-	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
-	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
+	// `task.updated`, `task.cancelling` (a running task was asked to stop), `task.moving` (it was asked to move to another
+	// worker) and `task.progress`; more may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
 	// | type | when |
 	// |---|---|
@@ -11901,6 +12012,8 @@ type ClientWithResponsesInterface interface {
 	// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
 	// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
 	//
+	// With `rebalance`, the attempt then ends as `moved`, and another worker goes on.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
@@ -11910,6 +12023,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
 	// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+	//
+	// With `rebalance`, the attempt then ends as `moved`, and another worker goes on.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11946,6 +12061,21 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 	ReadLogsWithResponse(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*ReadLogsResponse, error)
+
+	// MoveTaskWithResponse Ask that running work moves to another worker
+	//
+	// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
+	// saves its checkpoint and ends the attempt as `moved`, which does not count for `retry.max_attempts`. The task is due
+	// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
+	// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
+	//
+	// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
+	// workflows are `task_cannot_move`: nothing tells their work to give up.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
+	MoveTaskWithResponse(ctx context.Context, id TaskID, params *MoveTaskParams, reqEditors ...RequestEditorFn) (*MoveTaskResponse, error)
 
 	// ReportProgressWithBodyWithResponse Tell how far a task has come
 	//
@@ -16250,6 +16380,61 @@ func (r ReadLogsResponse) ContentType() string {
 	return ""
 }
 
+// MoveTaskResponseDefaultHeaders the declared response headers of an HTTP default response for MoveTask
+type MoveTaskResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type MoveTaskResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Task
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *MoveTaskResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r MoveTaskResponse) GetJSON200() *Task {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r MoveTaskResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r MoveTaskResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r MoveTaskResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MoveTaskResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r MoveTaskResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ReportProgressResponseDefaultHeaders the declared response headers of an HTTP default response for ReportProgress
 type ReportProgressResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -17254,8 +17439,8 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // A stream of server-sent events: the event's name is the `type` of its `data`. That is an Event of a task, or a
 // Change of something else that `about` asks for. The types of tasks
 // are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
-// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
-// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
+// `task.updated`, `task.cancelling` (a running task was asked to stop), `task.moving` (it was asked to move to another
+// worker) and `task.progress`; more may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
 // | type | when |
 // |---|---|
@@ -18691,6 +18876,8 @@ func (c *ClientWithResponses) FinishAttemptWithResponse(ctx context.Context, id 
 // Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
 // node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
 //
+// With `rebalance`, the attempt then ends as `moved`, and another worker goes on.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
@@ -18706,6 +18893,8 @@ func (c *ClientWithResponses) ReportAttemptWithBodyWithResponse(ctx context.Cont
 //
 // Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
 // node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+//
+// With `rebalance`, the attempt then ends as `moved`, and another worker goes on.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18759,6 +18948,27 @@ func (c *ClientWithResponses) ReadLogsWithResponse(ctx context.Context, id TaskI
 		return nil, err
 	}
 	return ParseReadLogsResponse(rsp)
+}
+
+// MoveTaskWithResponse Ask that running work moves to another worker
+//
+// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
+// saves its checkpoint and ends the attempt as `moved`, which does not count for `retry.max_attempts`. The task is due
+// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
+// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
+//
+// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
+// workflows are `task_cannot_move`: nothing tells their work to give up.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
+func (c *ClientWithResponses) MoveTaskWithResponse(ctx context.Context, id TaskID, params *MoveTaskParams, reqEditors ...RequestEditorFn) (*MoveTaskResponse, error) {
+	rsp, err := c.MoveTask(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMoveTaskResponse(rsp)
 }
 
 // ReportProgressWithBodyWithResponse Tell how far a task has come
@@ -22597,6 +22807,52 @@ func ParseReadLogsResponse(rsp *http.Response) (*ReadLogsResponse, error) {
 	switch {
 	case true:
 		var headers ReadLogsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseMoveTaskResponse parses an HTTP response from a MoveTaskWithResponse call
+func ParseMoveTaskResponse(rsp *http.Response) (*MoveTaskResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MoveTaskResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Task
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers MoveTaskResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

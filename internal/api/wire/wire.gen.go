@@ -12,6 +12,7 @@ const (
 	EndCancelled   AttemptEndOutcome = "cancelled"
 	EndFailed      AttemptEndOutcome = "failed"
 	EndInterrupted AttemptEndOutcome = "interrupted"
+	EndMoved       AttemptEndOutcome = "moved"
 	EndSnoozed     AttemptEndOutcome = "snoozed"
 	EndSucceeded   AttemptEndOutcome = "succeeded"
 	EndTimeout     AttemptEndOutcome = "timeout"
@@ -25,6 +26,8 @@ func (e AttemptEndOutcome) Valid() bool {
 	case EndFailed:
 		return true
 	case EndInterrupted:
+		return true
+	case EndMoved:
 		return true
 	case EndSnoozed:
 		return true
@@ -541,6 +544,7 @@ const (
 	OutcomeFailed      Outcome = "failed"
 	OutcomeInterrupted Outcome = "interrupted"
 	OutcomeLost        Outcome = "lost"
+	OutcomeMoved       Outcome = "moved"
 	OutcomeSnoozed     Outcome = "snoozed"
 	OutcomeSucceeded   Outcome = "succeeded"
 	OutcomeTimeout     Outcome = "timeout"
@@ -556,6 +560,8 @@ func (e Outcome) Valid() bool {
 	case OutcomeInterrupted:
 		return true
 	case OutcomeLost:
+		return true
+	case OutcomeMoved:
 		return true
 	case OutcomeSnoozed:
 		return true
@@ -619,6 +625,7 @@ const (
 	ScheduleChanged          ProblemCode = "schedule_changed"
 	ScheduleNotFound         ProblemCode = "schedule_not_found"
 	StaleAttempt             ProblemCode = "stale_attempt"
+	TaskCannotMove           ProblemCode = "task_cannot_move"
 	TaskChanged              ProblemCode = "task_changed"
 	TaskConflict             ProblemCode = "task_conflict"
 	TaskFinished             ProblemCode = "task_finished"
@@ -691,6 +698,8 @@ func (e ProblemCode) Valid() bool {
 	case ScheduleNotFound:
 		return true
 	case StaleAttempt:
+		return true
+	case TaskCannotMove:
 		return true
 	case TaskChanged:
 		return true
@@ -1107,6 +1116,7 @@ const (
 	TaskFieldFinishedAt        TaskField = "finished_at"
 	TaskFieldLabels            TaskField = "labels"
 	TaskFieldLimitKey          TaskField = "limit_key"
+	TaskFieldMoveRequestedAt   TaskField = "move_requested_at"
 	TaskFieldNode              TaskField = "node"
 	TaskFieldOnEnd             TaskField = "on_end"
 	TaskFieldOnce              TaskField = "once"
@@ -1149,6 +1159,8 @@ func (e TaskField) Valid() bool {
 	case TaskFieldLabels:
 		return true
 	case TaskFieldLimitKey:
+		return true
+	case TaskFieldMoveRequestedAt:
 		return true
 	case TaskFieldNode:
 		return true
@@ -1302,6 +1314,7 @@ const (
 	Limited                  WaitingForCode = "limited"
 	WaitsForDelivery         WaitingForCode = "delivery"
 	WaitsForEnded            WaitingForCode = "ended"
+	WaitsForMoving           WaitingForCode = "moving"
 	WaitsForNoLeader         WaitingForCode = "no_leader"
 	WaitsForNotDue           WaitingForCode = "not_due"
 	WaitsForOverlap          WaitingForCode = "overlap"
@@ -1330,6 +1343,8 @@ func (e WaitingForCode) Valid() bool {
 	case WaitsForDelivery:
 		return true
 	case WaitsForEnded:
+		return true
+	case WaitsForMoving:
 		return true
 	case WaitsForNoLeader:
 		return true
@@ -1383,7 +1398,8 @@ type Attempt struct {
 
 	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, or lost the attempt before the end.
 	// `snoozed`: its handler or target asked to run again later. `interrupted`: its worker shut down; while nodes of an
-	// earlier release live, that is `lost`. Neither counts for `retry.max_attempts`.
+	// earlier release live, that is `lost`. `moved`: its handler gave it up so that another worker goes on. These three
+	// do not count for `retry.max_attempts`.
 	Outcome   *Outcome `json:"outcome,omitempty"`
 	StartedAt Time     `json:"started_at"`
 }
@@ -1394,9 +1410,9 @@ type AttemptEnd struct {
 	Error *string `json:"error,omitempty"`
 
 	// Outcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
-	// `snoozed` has the task run again after `retry_after`, and `interrupted`, as the worker shuts down, at once:
-	// neither counts for `retry.max_attempts`. After 1,000 attempts, or later than `retry.max_elapsed` allows, they
-	// count as failures.
+	// `snoozed` has the task run again after `retry_after`. `interrupted`, as the worker shuts down, and `moved`, so
+	// that another worker goes on, have it run again at once. None of them counts for `retry.max_attempts`. After 1,000
+	// attempts, or later than `retry.max_elapsed` allows, they count as failures.
 	Outcome AttemptEndOutcome `json:"outcome"`
 
 	// Permanent No further attempt can succeed, so there is none.
@@ -1414,9 +1430,9 @@ type AttemptEnd struct {
 }
 
 // AttemptEndOutcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
-// `snoozed` has the task run again after `retry_after`, and `interrupted`, as the worker shuts down, at once:
-// neither counts for `retry.max_attempts`. After 1,000 attempts, or later than `retry.max_elapsed` allows, they
-// count as failures.
+// `snoozed` has the task run again after `retry_after`. `interrupted`, as the worker shuts down, and `moved`, so
+// that another worker goes on, have it run again at once. None of them counts for `retry.max_attempts`. After 1,000
+// attempts, or later than `retry.max_elapsed` allows, they count as failures.
 type AttemptEndOutcome string
 
 // AttemptList defines model for AttemptList.
@@ -1442,8 +1458,15 @@ type AttemptReport struct {
 	// Note What the attempt is at, for people, with `progress`; cut at 200 bytes.
 	Note *string `json:"note,omitempty"`
 
+	// Params With `rebalance`, and in place of `checkpoint`, what the next attempt goes on with, as its checkpoint.
+	Params json.RawMessage `json:"params,omitempty,omitzero"`
+
 	// Progress Percent.
 	Progress *int `json:"progress,omitempty"`
+
+	// Rebalance The worker gives the attempt up when the rest of the report is recorded: it ends as `moved`, as `finish` with that
+	// outcome would end it. A repeat is harmless.
+	Rebalance *bool `json:"rebalance,omitempty"`
 
 	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
 	Token AttemptToken `json:"token"`
@@ -1755,7 +1778,7 @@ type Counts struct {
 	// Oldest For how long the first of these had been due.
 	Oldest Duration `json:"oldest"`
 
-	// Snoozed Or `interrupted`. They do not count for `retry.max_attempts`.
+	// Snoozed Or `interrupted`, or `moved`. They do not count for `retry.max_attempts`.
 	Snoozed   int `json:"snoozed"`
 	Succeeded int `json:"succeeded"`
 	Timeout   int `json:"timeout"`
@@ -1946,6 +1969,10 @@ type ExtendRequest struct {
 // ExtendedAttempt defines model for ExtendedAttempt.
 type ExtendedAttempt struct {
 	Attempt int `json:"attempt"`
+
+	// Move Beside `running`: somebody asks that another worker goes on. A worker that can give the attempt up saves a
+	// checkpoint, and finishes it as `moved`. Another one goes on.
+	Move *bool `json:"move,omitempty"`
 
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
@@ -2910,6 +2937,9 @@ type NodeCordon struct {
 	// By Who asked for it; left out if nobody knows.
 	By *string `json:"by,omitempty"`
 
+	// Drain Whether what runs there is asked to move to other workers.
+	Drain *bool `json:"drain,omitempty"`
+
 	// Note Why; left out if nobody said.
 	Note *string `json:"note,omitempty"`
 
@@ -2927,6 +2957,9 @@ type NodeCordon struct {
 
 // NodeCordoning defines model for NodeCordoning.
 type NodeCordoning struct {
+	// Drain What runs there is asked to move to other workers, as `POST /v1/tasks/{id}/move` asks. What cannot move goes on.
+	Drain *bool `json:"drain,omitempty"`
+
 	// For How long the cordon lasts, 1s to 8760h (a year); without it, until somebody uncordons the node.
 	For *Duration `json:"for,omitempty"`
 
@@ -3018,7 +3051,8 @@ type OnceOutcome string
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, or lost the attempt before the end.
 // `snoozed`: its handler or target asked to run again later. `interrupted`: its worker shut down; while nodes of an
-// earlier release live, that is `lost`. Neither counts for `retry.max_attempts`.
+// earlier release live, that is `lost`. `moved`: its handler gave it up so that another worker goes on. These three
+// do not count for `retry.max_attempts`.
 type Outcome string
 
 // Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -3098,6 +3132,7 @@ type Problem struct {
 	// | `task_finished` | 409 | the task has already ended |
 	// | `task_not_finished` | 409 | the task has not ended yet |
 	// | `task_not_running` | 409 | only a running task can report |
+	// | `task_cannot_move` | 409 | dtsd runs the task by itself: only handlers in Go and workers by HTTP can give running work up |
 	// | `workflow_not_found` | 404 | no workflow of that id in that namespace |
 	// | `workflow_changed` | 412 | the workflow is not at the revision that the request names |
 	// | `workflow_revision_not_found` | 404 | the workflow never had the revision, or it is not kept any more |
@@ -3172,6 +3207,7 @@ type Problem struct {
 // | `task_finished` | 409 | the task has already ended |
 // | `task_not_finished` | 409 | the task has not ended yet |
 // | `task_not_running` | 409 | only a running task can report |
+// | `task_cannot_move` | 409 | dtsd runs the task by itself: only handlers in Go and workers by HTTP can give running work up |
 // | `workflow_not_found` | 404 | no workflow of that id in that namespace |
 // | `workflow_changed` | 412 | the workflow is not at the revision that the request names |
 // | `workflow_revision_not_found` | 404 | the workflow never had the revision, or it is not kept any more |
@@ -4390,8 +4426,11 @@ type Task struct {
 	LimitKey *LimitKey `json:"limit_key,omitempty"`
 
 	// MaxAttempts The number of the last attempt that may be made. Running an ended task again raises it, and so does an
-	// attempt that is `snoozed` or `interrupted`.
+	// attempt that is `snoozed`, `interrupted` or `moved`.
 	MaxAttempts int `json:"max_attempts"`
+
+	// MoveRequestedAt When it was asked to move to another worker, while the attempt runs.
+	MoveRequestedAt *Time `json:"move_requested_at,omitempty"`
 
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
 	//

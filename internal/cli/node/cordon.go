@@ -20,6 +20,8 @@ type cordonOptions struct {
 	Node string
 	Note *string
 	For  *time.Duration
+
+	Drain *bool // what runs is asked to move
 }
 
 // register adds the flags that say how a node is cordoned.
@@ -71,7 +73,7 @@ func (o *cordonOptions) cordon(ctx context.Context) (c *rest.Client, answer rest
 	if c, err = o.Client(); err != nil {
 		return nil, answer, err
 	}
-	in := wire.NodeCordoning{Note: o.Note, For: flags.DurationText(o.For)}
+	in := wire.NodeCordoning{Note: o.Note, For: flags.DurationText(o.For), Drain: o.Drain}
 	answer, err = rest.Read[wire.NodeList](c.CordonNodeWithResponse(ctx, o.Node, in))
 	if err == nil {
 		o.Printer.Warn(answer.Value.Warnings)

@@ -82,6 +82,9 @@ func TestDrain_WaitsUntilTheNodeHasConfirmed(t *testing.T) {
 	older.ID, older.State = "n0", wire.Dead
 	s := draining(t, cordoned(0, false), []wire.Node{older, cordoned(0, true), busy()})
 	s.Terminal().Run(t, "node", "drain", "vm").Expect(t, 0, "n1 is drained: it runs nothing\n", "")
+	if got := s.LastOf("POST").Body; got != `{"drain":true}` {
+		t.Errorf("it sent %s", got)
+	}
 	if got := s.Last(); got.Line != "GET /v1/nodes" {
 		t.Errorf("it did not wait: the last request is %s", got.Line)
 	}

@@ -28,9 +28,10 @@ func newDrainCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "drain NODE", Short: "Cordon a node, and wait until it runs nothing",
 		Args: command.ExactArgs("NODE"), Annotations: command.Asks("cordonNode", "listNodes"),
-		Long: `drain cordons a node, as "dtsctl node cordon" does, and waits until the node has confirmed that, and has
-nothing left: no task runs there, and Redis has the end of each. Then you can stop the node without interrupting a
-task. It stays cordoned: end that with "dtsctl node uncordon", also after a restart if NODE is a name.
+		Long: `drain cordons a node, as "dtsctl node cordon" does, asks what runs there to move to other workers, as "dtsctl
+task move" does, and waits until the node has confirmed the cordon, and has nothing left: no task runs there, and Redis
+has the end of each. What cannot move goes on until its end. Then you can stop the node without interrupting a task.
+It stays cordoned: end that with "dtsctl node uncordon", also after a restart if NODE is a name.
 
 The exit code is 0 if the node has nothing left, or has left. It is 1 if the timeout passes first, if the cordon ends
 first, or if the node dies, as what it ran may still run. A node of a release without cordons never confirms one. If the
@@ -44,7 +45,7 @@ The output in a pipe has the columns of "dtsctl node list", for the nodes that h
 			if opts.Timeout < 0 {
 				return command.Usagef("--timeout: %s is negative", opts.Timeout)
 			}
-			opts.Node = args[0]
+			opts.Node, opts.Drain = args[0], new(true)
 			return drainRun(cmd.Context(), opts)
 		},
 	}

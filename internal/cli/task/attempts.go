@@ -26,8 +26,9 @@ func newAttemptsCommand(f *command.Factory) *cobra.Command {
 		Use: "attempts ID", Short: "List the attempts of a task", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("listAttempts"),
 		Long: `attempts lists the attempts of a task, the oldest first. The outcome "lost" means that the worker died, was cut
-off, or lost the attempt before the end. "snoozed", as its handler or target asked to run again later, and "interrupted",
-as its worker shut down, do not count for max_attempts. An attempt that is still running has no outcome.
+off, or lost the attempt before the end. "snoozed", as its handler or target asked to run again later, "interrupted", as
+its worker shut down, and "moved", as its handler gave it up for another worker, do not count for max_attempts. An
+attempt that is still running has no outcome.
 
 The columns are: number, outcome, started, took, node, error.`,
 		Example: `  dtsctl task attempts nightly`,

@@ -34,6 +34,16 @@ func TestCancel_TriesAllTasks(t *testing.T) {
 	s.Pipe().Run(t, "task", "cancel", "done").Expect(t, 1, "", "dtsctl: the task has already ended (task_finished)\n")
 }
 
+func TestMove_AsksRunningTasks(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("POST /v1/tasks/{id}/move", 200, clitest.Task("a", wire.StateRunning, func(t *wire.Task) { t.MoveRequestedAt = new(wire.At(clitest.Now)) }))
+	s.Pipe().Run(t, "task", "move", "a", "-n", "x").Expect(t, 0, "a\trunning\n", "")
+	if got := s.Last().Line; got != "POST /v1/tasks/a/move?namespace=x" {
+		t.Error(got)
+	}
+	s.Terminal().Run(t, "task", "move", "a").Expect(t, 0, "a "+printer.Cyan+"running"+printer.Reset+" asked to move\n", "")
+}
+
 func TestRetry_MakesTasksDueAgain(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/tasks/{id}/retry", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) { t.RunAt = wire.At(clitest.Now) }))

@@ -70,7 +70,8 @@ func details(t wire.Task) []printer.Detail {
 		{Name: "progress_note", Value: t.ProgressNote},
 		{Name: "run_at", Value: t.RunAt}, {Name: "created_at", Value: t.CreatedAt}, {Name: "queued_at", Value: t.QueuedAt},
 		{Name: "started_at", Value: t.StartedAt}, {Name: "finished_at", Value: t.FinishedAt},
-		{Name: "cancel_requested_at", Value: t.CancelRequestedAt}, {Name: "node", Value: t.Node}, {Name: "error", Value: t.Error},
+		{Name: "cancel_requested_at", Value: t.CancelRequestedAt},
+		{Name: "move_requested_at", Value: t.MoveRequestedAt}, {Name: "node", Value: t.Node}, {Name: "error", Value: t.Error},
 		{Name: "checkpoint", Value: string(wire.PlainSigns(t.Checkpoint))}, {Name: "result", Value: t.Result}, {Name: "payload", Value: string(wire.PlainSigns(t.Payload))}, {Name: "timeout", Value: t.Timeout},
 		{Name: "retry", Value: jsonText(t.Retry)}, {Name: "retention", Value: t.Retention}, {Name: "owner", Value: t.Owner},
 	}
@@ -115,7 +116,7 @@ func lastAttempt(t wire.Task) any {
 	if counted == 0 || more <= 0 {
 		return t.MaxAttempts
 	}
-	why := fmt.Sprintf("%d of retry, and %d more for attempts that were snoozed, interrupted or made before a retry", counted, more)
+	why := fmt.Sprintf("%d of retry, and %d more for attempts that were snoozed, interrupted, moved or made before a retry", counted, more)
 	return printer.Explained{Value: t.MaxAttempts, Text: why}
 }
 

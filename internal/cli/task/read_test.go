@@ -54,7 +54,7 @@ func TestGet_ShowsThePrecedence(t *testing.T) {
 func TestGet_ExplainsMoreAttemptsThanThePolicyHas(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) { t.MaxAttempts = 5 }))
-	want := "max attempts  5 (4 of retry, and 1 more for attempts that were snoozed, interrupted or made before a retry)\n"
+	want := "max attempts  5 (4 of retry, and 1 more for attempts that were snoozed, interrupted, moved or made before a retry)\n"
 	if got := s.Terminal().Run(t, "task", "get", "a").Out; !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
 	}

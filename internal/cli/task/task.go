@@ -20,7 +20,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 		newSubmitCommand(f), newHTTPCommand(f), newGRPCCommand(f), newShellCommand(f),
 		newGetCommand(f), newWhyCommand(f), newListCommand(f), newWaitCommand(f), newAttemptsCommand(f), newLogsCommand(f),
 		newFailuresCommand(f),
-		newCancelCommand(f), newRetryCommand(f), newChangeCommand(f), newRequeueCommand(f), newForgetCommand(f),
+		newCancelCommand(f), newRetryCommand(f), newChangeCommand(f), newMoveCommand(f), newRequeueCommand(f), newForgetCommand(f),
 	)
 	return command.Group(cmd)
 }

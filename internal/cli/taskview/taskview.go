@@ -31,6 +31,8 @@ func Sentence(p *printer.Printer, t wire.Task) string {
 		words = append(words, "due", p.Text(t.RunAt))
 	case t.State == wire.StateRunning && t.CancelRequestedAt != nil:
 		words = append(words, "asked to stop")
+	case t.State == wire.StateRunning && t.MoveRequestedAt != nil:
+		words = append(words, "asked to move")
 	case duration(t) > 0:
 		words = append(words, "after", p.Text(duration(t)))
 	}

@@ -45,7 +45,7 @@ func DecodeState(t *task.Task, text string) error {
 	}
 	t.Run, t.CancelRequested = field(7), at(9)
 	t.Progress, t.ProgressNote = decodeProgress(field(8))
-	t.FinishedAt, t.Outcome = at(10), task.Outcome(field(11))
+	t.FinishedAt, t.Outcome, t.MoveRequested = at(10), task.Outcome(field(11)), at(12)
 	t.Node = NodeOf(t.Run)
 	return nil
 }
@@ -90,7 +90,7 @@ func FormatState(t task.Task) string {
 	fields := []string{
 		string(t.State), strconv.Itoa(t.Attempt), attempts, msText(t.FirstDueAt), msText(t.DueAt),
 		msText(t.QueuedAt), msText(t.StartedAt), cmp.Or(t.Run, "0"), strconv.Itoa(t.Progress), msText(t.CancelRequested),
-		msText(t.FinishedAt), cmp.Or(string(t.Outcome), "0"),
+		msText(t.FinishedAt), cmp.Or(string(t.Outcome), "0"), msText(t.MoveRequested),
 	}
 	for len(fields) > 2 && fields[len(fields)-1] == "0" {
 		fields = fields[:len(fields)-1]

@@ -143,6 +143,7 @@ func TestSlots_AreFreedByWhateverEndsAnAttempt(t *testing.T) {
 		"failed":    end(task.Failed, task.OutcomeFailed, 0, 0),
 		"retried":   end(task.Scheduled, task.OutcomeFailed, time.Hour, 0),
 		"snoozed":   end(task.Scheduled, task.OutcomeSnoozed, time.Hour, 3),
+		"moved":     end(task.Scheduled, task.OutcomeMoved, time.Hour, 3),
 		"lost": func(d *desk, ref task.Ref) {
 			d.begin(ref)
 			d.w.Lapse(ref)

@@ -10,10 +10,12 @@ import (
 )
 
 // Extended is the result of extending the lease of a run. Err is ErrStale if the run does not hold its attempt any more, ErrOver if
-// its time is over and no leader has ended it yet, or an error of Redis. Cancelled says that the task was asked to stop.
+// its time is over and no leader has ended it yet, or an error of Redis. Cancelled says that the task was asked to stop, and
+// Moving that it was asked to move.
 type Extended struct {
 	Now       time.Time // by the clock of Redis
 	Cancelled bool
+	Moving    bool
 	Err       error
 	missing   bool // there is no such task
 }
@@ -73,7 +75,7 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 		if extended[i].Err = r.Err; r.Err == nil {
 			answer := r.Reply.Answers[k]
 			extended[i] = Extended{
-				Now: r.Reply.Now, Cancelled: answer.Cancelled, Err: s.refusedReport(runs[i].Task, answer.Refused),
+				Now: r.Reply.Now, Cancelled: answer.Cancelled, Moving: answer.Moving, Err: s.refusedReport(runs[i].Task, answer.Refused),
 				missing: answer.Refused.Code == lua.CodeNotFound,
 			}
 			if answer.Unbegun {

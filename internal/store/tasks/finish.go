@@ -56,10 +56,6 @@ func (e Ending) After(err error) (_ Ending, ok bool) {
 // Redis; random, from 0 to less than 1, selects the wait from the range that the jitter of the retry policy allows.
 func (r *Run) End(e Ending, now time.Time, random float64) End {
 	end := End{Run: r, State: task.Failed, Outcome: e.Outcome, Reason: e.Reason}
-	uncounted := func(due time.Time) End {
-		end.State, end.Delay, end.Last = task.Scheduled, due.Sub(now), r.Task.MaxAttempts+1
-		return end
-	}
 	switch e.Outcome {
 	case task.OutcomeSucceeded:
 		return End{Run: r, State: task.Succeeded, Outcome: e.Outcome, Result: e.Result}
@@ -68,12 +64,15 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 		return end
 	case task.OutcomeInterrupted:
 		if r.Task.Interrupted(now) {
-			return uncounted(now)
+			return end.uncounted(now, now)
 		}
-	case task.OutcomeSnoozed:
-		due, err := r.Task.PutOff(now, e.Wait)
+	case task.OutcomeMoved, task.OutcomeSnoozed:
+		due, err := now, r.Task.Moved(now)
+		if e.Outcome == task.OutcomeSnoozed {
+			due, err = r.Task.PutOff(now, e.Wait)
+		}
 		if err == nil {
-			return uncounted(due)
+			return end.uncounted(now, due)
 		}
 		why := "; " + err.Error()
 		end.Outcome, end.Reason = task.OutcomeFailed, task.CutError(e.Reason, task.ErrorLimit-len(why))+why
@@ -92,6 +91,12 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 		}
 	}
 	return end
+}
+
+// uncounted returns the end with a further attempt, in place of this one, which does not count.
+func (e End) uncounted(now, due time.Time) End {
+	e.State, e.Delay, e.Last = task.Scheduled, due.Sub(now), e.Run.Task.MaxAttempts+1
+	return e
 }
 
 // FinishEach reports the ends of attempts in one round trip, and returns an error for each, in order: ErrStale; ErrBehind; ErrCancelled,
@@ -154,9 +159,7 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(refs[p.places[0]]), Ends: nil}
 		for _, i := range p.places {
 			end := finishEnd(ends[i])
-			if end.Outcome == task.OutcomeInterrupted && s.l.HasOlder() {
-				end.Outcome = task.OutcomeLost // which those nodes know
-			}
+			end.Outcome = s.knownToAll(end.Outcome)
 			call.Ends = append(call.Ends, end)
 		}
 		return call
@@ -175,6 +178,17 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 	})
 	s.l.RecordLosses(ctx, lost)
 	return results
+}
+
+// knownToAll returns an outcome as all nodes know it: those of earlier releases know fewer.
+func (s *Tasks) knownToAll(o task.Outcome) task.Outcome {
+	if o == task.OutcomeMoved && !s.l.HasRoutes() {
+		o = task.OutcomeInterrupted
+	}
+	if o == task.OutcomeInterrupted && s.l.HasOlder() {
+		o = task.OutcomeLost
+	}
+	return o
 }
 
 // runsOf returns the runs that end, in order.

@@ -25,8 +25,9 @@ func TestEnd_HasAttemptsThatDoNotCount(t *testing.T) {
 	again := func(delay time.Duration, last int) tasks.End {
 		return tasks.End{State: task.Scheduled, Delay: delay, Last: last}
 	}
+	moved := tasks.Ending{Outcome: task.OutcomeMoved, Reason: "no file yet"}
 	failed := func(why string) tasks.End {
-		return tasks.End{State: task.Failed, Outcome: task.OutcomeFailed, Reason: "no file yet; not put off again: " + why}
+		return tasks.End{State: task.Failed, Outcome: task.OutcomeFailed, Reason: "no file yet; not " + why}
 	}
 	twice, once := task.Retry{MaxAttempts: 2}, task.Retry{MaxAttempts: 1}
 	for name, c := range map[string]struct {
@@ -35,15 +36,24 @@ func TestEnd_HasAttemptsThatDoNotCount(t *testing.T) {
 		end           tasks.Ending
 		want          tasks.End
 	}{
-		"snoozed":            {twice, 1, 2, off(hour), again(hour, 3)},
-		"the last one":       {twice, 2, 2, off(hour), again(hour, 3)},
-		"the only one":       {once, 1, 1, off(hour), again(hour, 2)},
-		"for days":           {twice, 1, 2, off(72 * hour), again(72*hour, 3)},
-		"for too long":       {twice, 1, 2, off(9000 * hour), again(task.BackoffLimit, 3)},
-		"for a moment":       {twice, 1, 2, off(1), again(time.Second, 3)},
-		"too often":          {twice, 1000, 1000, off(hour), failed("1000 attempts were made")},
-		"beyond max_elapsed": {within(once, time.Minute), 1, 1, off(hour), failed("retry.max_elapsed (1m0s) would be over")},
+		"snoozed":      {twice, 1, 2, off(hour), again(hour, 3)},
+		"the last one": {twice, 2, 2, off(hour), again(hour, 3)},
+		"the only one": {once, 1, 1, off(hour), again(hour, 2)},
+		"for days":     {twice, 1, 2, off(72 * hour), again(72*hour, 3)},
+		"for too long": {twice, 1, 2, off(9000 * hour), again(task.BackoffLimit, 3)},
+		"for a moment": {twice, 1, 2, off(1), again(time.Second, 3)},
+		"too often":    {twice, 1000, 1000, off(hour), failed("put off again: 1000 attempts were made")},
+		"beyond max_elapsed": {
+			within(once, time.Minute), 1, 1, off(hour), failed("put off again: retry.max_elapsed (1m0s) would be over"),
+		},
 
+		"moved":              {twice, 1, 2, moved, again(0, 3)},
+		"moved at last":      {twice, 2, 2, moved, again(0, 3)},
+		"the only one moves": {once, 1, 1, moved, again(0, 2)},
+		"moved too often":    {twice, 1000, 1000, moved, failed("moved again: 1000 attempts were made")},
+		"moved too late": {
+			within(once, 999*time.Millisecond), 1, 1, moved, failed("moved again: retry.max_elapsed (999ms) would be over"),
+		},
 		"interrupted":              {twice, 2, 2, stop, again(0, 3)},
 		"the only one is":          {once, 1, 1, stop, tasks.End{State: task.Failed}},
 		"interrupted too often":    {twice, 1000, 1000, stop, tasks.End{State: task.Failed}},
@@ -68,27 +78,39 @@ func within(r task.Retry, elapsed time.Duration) task.Retry {
 	return r
 }
 
-// Nodes of the release before do not know the outcome.
-func TestFinish_WritesInterruptedIfAllNodesKnowIt(t *testing.T) {
+// Nodes of the releases before do not know all outcomes. The layout of the data says whether all know that tasks move.
+func TestFinish_WritesOutcomesThatAllNodesKnow(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	for older, want := range map[bool]task.Outcome{true: task.OutcomeLost, false: task.OutcomeInterrupted} {
-		ref := task.Ref{Namespace: "default", ID: fmt.Sprint(older)}
+	for _, c := range []struct {
+		older             bool
+		layout            string
+		ended, recordedAs task.Outcome
+	}{
+		{true, "3", task.OutcomeInterrupted, task.OutcomeLost},
+		{false, "6", task.OutcomeInterrupted, task.OutcomeInterrupted},
+		{true, "3", task.OutcomeMoved, task.OutcomeLost},
+		{false, "6", task.OutcomeMoved, task.OutcomeInterrupted},
+		{false, "7", task.OutcomeMoved, task.OutcomeMoved},
+	} {
+		older, want := c.older, c.recordedAs
+		testkit.Must(t, w.DB.HSet(w.Ctx, "dts:meta", "layout", c.layout).Err())
+		ref := task.Ref{Namespace: "default", ID: fmt.Sprintf("%s-%s-%t", c.ended, c.layout, older)}
 		w.Create(task.Definition{Ref: ref})
 		run := w.Begin(ref)
 		s, err := store.Open(t.Context(), store.Options{DB: w.DB, HasOlder: func() bool { return older }})
 		testkit.Must(t, err)
 		now, err := w.Now(w.Ctx, w.PartitionOf(ref))
 		testkit.Must(t, err)
-		end := run.End(tasks.Ending{Outcome: task.OutcomeInterrupted}, now, 0)
+		end := run.End(tasks.Ending{Outcome: c.ended}, now, 0)
 		testkit.Must(t, s.Tasks.FinishEach(w.Ctx, []tasks.End{end})[0])
 		attempts, err := w.Tasks.Attempts(w.Ctx, ref)
 		testkit.Must(t, err)
 		if len(attempts) != 1 || attempts[0].Outcome != want {
-			t.Errorf("older nodes: %v; the attempts are %+v", older, attempts)
+			t.Errorf("%s: the attempts are %+v", ref, attempts)
 		}
 		if got := w.Get(ref); got.State != task.Scheduled || got.MaxAttempts != task.DefaultMaxAttempts+1 {
-			t.Errorf("older nodes: %v; the task is %+v", older, got)
+			t.Errorf("%s: the task is %+v", ref, got)
 		}
 	}
 }

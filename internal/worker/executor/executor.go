@@ -52,6 +52,10 @@ type Attempt struct {
 	// of Execute ends.
 	Token func() string
 
+	// Moving is closed when the work is asked to move to another worker: Execute may save a checkpoint and return an error
+	// that Moved has made. Else the work goes on. nil if nobody asks.
+	Moving <-chan struct{}
+
 	// Log, Progress, Save, SaveSoon and Token must be set, and none of them is called after Execute has returned.
 	Save func(ctx context.Context, checkpoint json.RawMessage) error
 

@@ -28,6 +28,7 @@ const (
 	FollowsWait                     // the next attempt does not begin before some time has passed
 	FollowsSnooze                   // as FollowsWait, and the attempt does not count, as far as the task may be snoozed
 	FollowsPutOff                   // the task runs again after just that time, and the attempt does not count
+	FollowsMove                     // the task runs again at once, on another worker if one is free, and the attempt does not count
 	FollowsCancelled                // the task ends as cancelled: nobody needs it any more
 )
 
@@ -53,6 +54,9 @@ func Snooze(err error, wait time.Duration) error {
 func PutOff(reason error, wait time.Duration) error {
 	return judged(Verdict{Err: reason, Follows: FollowsPutOff, Wait: max(wait, 0)})
 }
+
+// Moved wraps the reason to give up work so that another worker goes on with it. nil stays nil.
+func Moved(reason error) error { return judged(Verdict{Err: reason, Follows: FollowsMove}) }
 
 // Cancelled wraps the reason to give up work that nobody needs any more. nil stays nil.
 func Cancelled(reason error) error { return judged(Verdict{Err: reason, Follows: FollowsCancelled}) }
@@ -86,6 +90,9 @@ func IsSnooze(err error) bool { return follows(err, FollowsSnooze) }
 
 // IsPutOff reports whether err says that the handler has put its task off.
 func IsPutOff(err error) bool { return follows(err, FollowsPutOff) }
+
+// IsMoved reports whether err says that another worker is to go on.
+func IsMoved(err error) bool { return follows(err, FollowsMove) }
 
 // IsPermanent reports whether no attempt can succeed after err.
 func IsPermanent(err error) bool { return follows(err, FollowsNothing) }
