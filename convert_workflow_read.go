@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/definition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/text"
@@ -66,6 +67,8 @@ func stepRead(s workflow.Step) Step {
 	out.Type, out.Queue, out.Payload, out.Timeout = t.Type, t.Queue, anyOf(t.Payload), t.Timeout
 	out.Owner, out.Labels, out.StartBy = t.Owner, t.Labels, t.StartBy
 	out.Priority, out.FairKey, out.FairWeight, out.LimitKey = t.Priority, t.FairKey, t.FairWeight, t.LimitKey
+	selector, prefer, route := definition.Reach(*t)
+	out.Select, out.Prefer, out.Route = wire.Value(selector), preferencesFrom(prefer), routeFrom(route)
 	out.Retry = Retry{
 		MaxAttempts: t.Retry.MaxAttempts, MaxElapsed: t.Retry.MaxElapsed, Delays: t.Retry.Delays,
 		Backoff: Backoff{

@@ -72,7 +72,7 @@ type Queue struct {
 // Nodes returns the nodes that are alive or have died lately. Errors: CodeUnavailable; CodeDataUnreadable, together
 // with the others, if some cannot be read.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
-	return nodesOf(call[wire.NodeList](c.api.ListNodesWithResponse(ctx)))
+	return nodesOf(call[wire.NodeList](c.api.ListNodesWithResponse(ctx, nil)))
 }
 
 func nodesOf(list wire.NodeList, err error) ([]Node, error) {

@@ -48,6 +48,9 @@ type TaskTemplate struct {
 	FairKey    string
 	FairWeight int // 0 means 1
 	LimitKey   string
+	Select     string
+	Prefer     []Preference
+	Route      Route
 }
 
 // Misfire is what becomes of ticks that are decided about more than 15 s late, or that were due during a pause.

@@ -61,6 +61,14 @@ type Submission struct {
 	// LimitKey is the keys under which limits count the task: one to three different ones, with commas between, as
 	// "tenant-7,api-x". Each is 1-100 of A-Z a-z 0-9 . _ -.
 	LimitKey string
+	// Select says on which nodes it may run, by their labels, as "zone in (eu,us),gpu,mem>=16": all terms hold of them.
+	// "" is all nodes; docs/routing.md has the terms.
+	Select string
+	// Prefer says what is better about a node than about others, at most 8 preferences. Among the nodes with a free slot,
+	// those come first for which the weights of the satisfied preferences have the greatest sum.
+	Prefer []Preference
+	// Route says to which of the nodes that may run it it goes.
+	Route Route
 }
 
 // Once says what becomes of a submission while there are tasks with the same key. The id of its task is the key, "@k"
@@ -209,6 +217,9 @@ type Task struct {
 	FairKey    string // "" for none
 	FairWeight int    // 0 means 1
 	LimitKey   string // "" for none
+	Select     string // "" for none
+	Prefer     []Preference
+	Route      Route
 	// Warnings say why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused.
 	Warnings []string
 	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not
@@ -231,6 +242,10 @@ type TaskChange struct {
 	FairKey    *string // another one has the weight 1, unless FairWeight names one; "" removes it
 	FairWeight *int    // 1 to 100
 	LimitKey   *string // "" removes it
+
+	Select *string       // "" removes it
+	Prefer *[]Preference // all of them; an empty one removes them
+	Route  *Route        // the whole route; the zero value removes it
 }
 
 // Outcome is how an attempt ended.

@@ -301,6 +301,7 @@ func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Tas
 		Priority: change.Priority, FairKey: change.FairKey, FairWeight: change.FairWeight,
 		LimitKey: change.LimitKey,
 	}
+	change.wireReach(&in)
 	if change.RunAt != nil {
 		in.RunAt = new(wire.At(*change.RunAt))
 	}

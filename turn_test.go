@@ -24,6 +24,69 @@ func turnOf(s dts.Submission) turn { return turn{s.Priority, s.FairKey, s.FairWe
 
 func turnOfTask(t *dts.Task) turn { return turn{t.Priority, t.FairKey, t.FairWeight, t.LimitKey} }
 
+// placed is where a task may run.
+type placed struct {
+	Select string
+	Prefer []dts.Preference
+	Route  dts.Route
+}
+
+func placedOf(s dts.Submission) placed { return placed{s.Select, s.Prefer, s.Route} }
+
+func placedTask(t *dts.Task) placed { return placed{t.Select, t.Prefer, t.Route} }
+
+// A submission, what follows it, a schedule and its tasks say where they run, and a change says another place.
+func TestClient_SaysWhereTasksRun(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		ctx := t.Context()
+		submitFollowed(t, c, dts.Submission{Type: "noop", OnEnd: noop(dts.WhenEnded, nil)})
+		want := placed{
+			"gpu,zone in (eu,us)", []dts.Preference{{Select: "zone=eu", Weight: 10}, {Select: "!spot", Weight: 1}},
+			dts.Route{By: dts.RouteHash, Key: "tenant-7", Sticky: dts.StickyPrefer},
+		}
+		s := dts.Submission{ID: "a", Type: "noop", Payload: json.RawMessage(`{}`), Delay: time.Hour}
+		s.Select, s.Prefer, s.Route = "zone in (us, eu), gpu", want.Prefer, want.Route
+		s.Prefer = []dts.Preference{{Select: "zone=eu", Weight: 10}, {Select: "!spot"}}
+		next := s
+		next.ID = ""
+		s.OnEnd = &dts.FollowUp{When: dts.WhenEnded, Task: next}
+		made, err := c.Submit(ctx, s)
+		testkit.Must(t, err)
+		put, err := c.PutSchedule(ctx, "s", dts.ScheduleDefinition{Every: 24 * time.Hour, Task: dts.TaskTemplate{
+			Type: "noop", Select: s.Select, Prefer: s.Prefer, Route: s.Route, OnEnd: s.OnEnd,
+		}})
+		testkit.Must(t, err)
+		scheduled := put.Definition.Task
+		for what, got := range map[string]placed{
+			"task": placedTask(made), "follow-up": placedOf(made.OnEnd.Task),
+			"schedule": {scheduled.Select, scheduled.Prefer, scheduled.Route}, "its follow-up": placedOf(scheduled.OnEnd.Task),
+		} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the %s (-want +got):\n%s", what, diff)
+			}
+		}
+		weighted := dts.Route{By: dts.RouteWeighted, Load: dts.Load{CPU: 0.5, Memory: 0.1, Slots: 0.25, Response: 1}}
+		for _, change := range []struct {
+			dts.TaskChange
+			change func(*placed)
+		}{
+			{dts.TaskChange{Select: new("")}, func(p *placed) { p.Select = "" }},
+			{dts.TaskChange{Route: &weighted}, func(p *placed) { p.Route = weighted }},
+			{dts.TaskChange{Prefer: &[]dts.Preference{}}, func(p *placed) { p.Prefer = nil }},
+			{dts.TaskChange{Select: new("a=b")}, func(p *placed) { p.Select = "a=b" }},
+			{dts.TaskChange{Route: &dts.Route{}}, func(p *placed) { p.Route = dts.Route{} }},
+		} {
+			got, err := c.Change(ctx, "a", change.TaskChange)
+			testkit.Must(t, err)
+			change.change(&want)
+			if diff := cmp.Diff(want, placedTask(got)); diff != "" {
+				t.Errorf("after a change (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
 // A submission, what follows it, a schedule and its tasks have their turn, and a change gives a task another one.
 func TestClient_GivesTasksTheirTurn(t *testing.T) {
 	t.Parallel()
@@ -99,6 +162,9 @@ func TestClient_RefusesTurnsThatAreNone(t *testing.T) {
 			{dts.Submission{FairKey: "k", FairWeight: 101}, "fair_weight"},
 			{dts.Submission{FairWeight: 2}, "fair_weight"},
 			{dts.Submission{LimitKey: "a,a"}, "limit_key"},
+			{dts.Submission{Select: "a=b=c"}, "select"},
+			{dts.Submission{Prefer: []dts.Preference{{Select: "a"}, {Select: "b", Weight: 101}}}, "prefer[1].weight"},
+			{dts.Submission{Route: dts.Route{By: dts.RouteHash}}, "route.key"},
 		} {
 			s.Type = "noop"
 			_, err := c.Submit(t.Context(), s.Submission)

@@ -91,6 +91,9 @@ type Step struct {
 	FairKey      string
 	FairWeight   int
 	LimitKey     string
+	Select       string
+	Prefer       []Preference
+	Route        Route
 
 	Decide []Choice // the branches: the first one whose When is true is taken
 }

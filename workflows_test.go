@@ -22,7 +22,9 @@ func everything() dts.Workflow {
 		Steps: dts.Steps{
 			{ID: "say", Type: "say", Payload: map[string]string{"text": "${{ params.day }}"}, Queue: "default",
 				Timeout: time.Minute, Owner: "me", Labels: map[string]string{"a": "b"}, StartBy: time.Hour,
-				Priority: 3, FairKey: "k", FairWeight: 2, LimitKey: "b,a", AllowFailure: true, Retry: dts.Retry{
+				Priority: 3, FairKey: "k", FairWeight: 2, LimitKey: "b,a", AllowFailure: true,
+				Select: "name", Prefer: []dts.Preference{{Select: "zone=eu", Weight: 3}},
+				Route: dts.Route{By: dts.RouteHash, Key: "k", Sticky: dts.StickyPrefer}, Retry: dts.Retry{
 					MaxAttempts: 3, MaxElapsed: time.Hour, Backoff: dts.Backoff{Initial: time.Second, Factor: 2, Max: time.Minute},
 				}},
 			{ID: "choose", Needs: []string{"say"}, Rule: dts.RuleAllDone, When: "params.n > 0", Decide: []dts.Choice{
@@ -59,6 +61,11 @@ func TestClient_KeepsWorkflows(t *testing.T) {
 		say := read.Definition.Steps[0]
 		if got := (turn{say.Priority, say.FairKey, say.FairWeight, say.LimitKey}); got != (turn{3, "k", 2, "b,a"}) {
 			t.Errorf("the first step is read with %+v", got)
+		}
+		wanted := everything().Steps[0]
+		want, got := placed{wanted.Select, wanted.Prefer, wanted.Route}, placed{say.Select, say.Prefer, say.Route}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the first step is placed (-want +got):\n%s", diff)
 		}
 		same, err := c.PutWorkflow(ctx, "all", read.Definition, dts.IfRevision(1)) // what was read can be put
 		testkit.Must(t, err)

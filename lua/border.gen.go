@@ -407,7 +407,7 @@ func (BeatFor) Decode(*Reply) BeatForReply { return BeatForReply{} }
 //   - CodeNotFound: no such task
 //   - CodeState: the task is not queued; the detail is its state, or expired if it had to begin before
 //   - CodeStale: the task is queued for another attempt; the detail is the number of that attempt
-//   - CodeMoved: the task is in another queue; the detail is its name
+//   - CodeMoved: the task is in another queue, or goes to another node; the detail is the name of its queue
 //   - CodeType: the worker does not run tasks of its type; the detail is the type
 //
 // Repeated: harmless: a run with the same token is let through again; another one is refused
@@ -627,6 +627,7 @@ type Claim struct {
 	Closed  string        // queues and lanes whose tasks may not be taken, as closed.lua reads it
 	Rules   string        // the names of the limits that tasks may have, as limits.lua reads it; "" for none
 	Caps    string        // the limits of which tasks may take a slot, as slots.lua reads it; "" for none
+	Nodes   string        // to which nodes tasks go that say where they may run, as nodes.lua reads it; "" if none may be taken
 	Unnamed string        // where to look at tasks that wait without a name: "0 " from the first one; "" not at all
 	Events  EventsChannel
 	Wake    WakeChannel
@@ -642,6 +643,7 @@ type ClaimReply struct {
 	Backlog []ClaimBacklog // queues and lanes that are served and have waiting tasks, and the rank of the first task; none if the quota is 0. number: how many wait in a lane with limits; 0 for others. If known, those that the script has looked for
 	Apart   []string       // up to NAMES_SAID names that nobody serves and that have waiting tasks; if known, those for which this claim had some
 	Slots   []ClaimSlot    // what there is now of the limits in caps
+	Placed  []ClaimPlaced  // those of the claimed tasks that go to one node
 	Unnamed string         // where the next claim goes on among tasks without a name; "" at the end
 }
 
@@ -676,6 +678,12 @@ type ClaimSlot struct {
 	Tokens  int
 }
 
+// ClaimPlaced is an element of placed of claim.lua.
+type ClaimPlaced struct {
+	Member string
+	Node   string
+}
+
 // Script is claim.lua.
 func (Claim) Script() *Script { return scriptOf("claim") }
 
@@ -684,7 +692,7 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Closed, c.Rules, c.Caps, c.Unnamed, string(c.Events), string(c.Wake)}
+	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Closed, c.Rules, c.Caps, c.Nodes, c.Unnamed, string(c.Events), string(c.Wake)}
 	for _, e := range c.Quotas {
 		args = append(args, e.Queue, e.Number, moment(e.Upto))
 	}
@@ -707,6 +715,9 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	}
 	for e := range r.List("slots", 5) {
 		v.Slots = append(v.Slots, ClaimSlot{Limit: e.Text("limit"), Version: e.Number("version"), Cap: e.Number("cap"), Holders: e.Number("holders"), Tokens: e.Number("tokens")})
+	}
+	for e := range r.List("placed", 2) {
+		v.Placed = append(v.Placed, ClaimPlaced{Member: e.Text("member"), Node: e.Text("node")})
 	}
 	v.Unnamed = r.Text("unnamed")
 	return v
@@ -4449,7 +4460,7 @@ func (p Partition) Originals() OriginalsKey {
 	return OriginalsKey(p.prefix + "originals")
 }
 
-// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, moving, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `@` behind that has the node to which alone the newest attempt was handed over. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
 type StatesKey string
 
 // States makes the key dts:{p}:states.
@@ -4489,7 +4500,7 @@ func (p Partition) Wheel() WheelKey {
 	return WheelKey(p.prefix + "wheel")
 }
 
-// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. Priority n counts as n times 30 s earlier, plus n/16 ms. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `<queue> <type> <key> <weight>` is that of a fair key, where the type is `*` for all. `<queue> <type> <key> <weight> <limits>` is that of tasks with limits, where key is `*` for none. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
+// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. Priority n counts as n times 30 s earlier, plus n/16 ms. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `<queue> <type> <key> <weight>` is that of a fair key, where the type is `*` for all. `<queue> <type> <key> <weight> <limits>` is that of tasks with limits, where key is `*` for none. `<queue> <type> <key> <weight> <limits> <reach>` is that of tasks that say where they may run, where limits are `*` for none. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
 type ReadyKey string
 
 // Ready makes the key dts:{p}:ready:<queue>.
@@ -5085,7 +5096,7 @@ func (q AsynqQueue) Delivery(id string) DeliveryKey {
 	return DeliveryKey(q.prefix() + "t:" + id)
 }
 
-// PendingKey names a LIST: asynq: ids of deliveries that wait for a worker.
+// PendingKey names a LIST: asynq: ids of deliveries that wait for a worker. The queue `<queue>@<node>` has those that only this node takes.
 type PendingKey string
 
 // Pending makes the key asynq:{q}:pending.

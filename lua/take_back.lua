@@ -29,9 +29,10 @@ for member, attempt, lane in deliveries() do
     set_later(states, member, format_state(fields))
     remove_later(queued_key, member)
     free_slots(member, limits_of_fields(fields))
-    local task_type, queue, ahead, fair = read_start(record)
+    local task_type, queue, ahead, fair, _, _, reach = read_start(record)
     local pool = lane and type_lane(queue, task_type) or queue
-    leave_apart({ pool = pool, name = lane_name(pool, fair), ahead = ahead }, member, fields.due, record)
+    local name = lane_name(pool, fair, nil, lane and reach)
+    leave_apart({ pool = pool, name = name, ahead = ahead }, member, fields.due, record)
     note_row(member)
     announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)
     taken = taken + 1

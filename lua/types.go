@@ -27,17 +27,21 @@ type Lane struct {
 	Key    string // the fair key, "" for none
 	Weight int    // of that; 0 without one
 	Limits string // with commas between them, "" for none
+	Reach  string // where its tasks may run, as package route writes it; "" for any node
 }
 
 // Name returns the name of the lane.
 func (l Lane) Name() string {
 	name := l.Queue
-	if l.Key == "" && l.Limits == "" {
+	if l.Key == "" && l.Limits == "" && l.Reach == "" {
 		return LaneName(l.Queue, l.Type)
 	}
 	name += " " + cmp.Or(l.Type, noPart) + " " + cmp.Or(l.Key, noPart) + " " + strconv.Itoa(max(l.Weight, 1))
-	if l.Limits != "" {
-		name += " " + l.Limits
+	if l.Limits != "" || l.Reach != "" {
+		name += " " + cmp.Or(l.Limits, noPart)
+	}
+	if l.Reach != "" {
+		name += " " + l.Reach
 	}
 	return name
 }
@@ -45,17 +49,14 @@ func (l Lane) Name() string {
 // ParseLane reads the name of a lane.
 func ParseLane(name string) Lane {
 	words := strings.Split(name, " ")
-	l := Lane{Queue: words[0], Type: "", Key: "", Weight: 0, Limits: ""}
-	for i, part := range map[int]*string{laneType: &l.Type, laneKey: &l.Key} {
+	l := Lane{Queue: words[0], Type: "", Key: "", Weight: 0, Limits: "", Reach: ""}
+	for i, part := range map[int]*string{laneType: &l.Type, laneKey: &l.Key, laneLimits: &l.Limits, laneReach: &l.Reach} {
 		if i < len(words) && words[i] != noPart {
 			*part = words[i]
 		}
 	}
 	if l.Key != "" && len(words) > laneKey+1 {
 		l.Weight, _ = strconv.Atoi(words[laneKey+1])
-	}
-	if len(words) > laneLimits {
-		l.Limits = words[laneLimits]
 	}
 	return l
 }
@@ -66,6 +67,7 @@ const (
 	laneType   = 1
 	laneKey    = 2
 	laneLimits = 4
+	laneReach  = 5
 )
 
 // LaneName returns the name of the lane of a type in a queue; or, if the type is "", that of the queue.

@@ -40,7 +40,7 @@ func TestDrain_EndsWhenTheNodeHasNothingLeft(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &said, &said
 	testkit.Must(t, cmd.Start())
 	await(t, 30*time.Second, "the node confirms the cordon", func() bool {
-		answer, err := other.ListNodesWithResponse(t.Context())
+		answer, err := other.ListNodesWithResponse(t.Context(), nil)
 		if err != nil || answer.JSON200 == nil {
 			return false
 		}

@@ -176,7 +176,7 @@ func (n *node) refuses(s wire.Submission) bool {
 // beatAfter reports whether nodes are alive and have sent a heartbeat after that time of Redis.
 func (n *node) beatAfter(at time.Time, ids ...string) bool {
 	n.t.Helper()
-	answer, err := n.ListNodesWithResponse(n.t.Context())
+	answer, err := n.ListNodesWithResponse(n.t.Context(), nil)
 	if err != nil || answer.JSON200 == nil {
 		return false
 	}

@@ -234,7 +234,7 @@ func (q *questioned) startNodes() {
 	q.until("task list -A --state running", "import-1", "import-2")
 	q.front = q.start()
 	await(q.t, 30*time.Second, "each node says that it leads eight partitions", func() bool {
-		answer, err := q.front.ListNodesWithResponse(q.t.Context())
+		answer, err := q.front.ListNodesWithResponse(q.t.Context(), nil)
 		testkit.Must(q.t, err)
 		return answer.JSON200 != nil && len(answer.JSON200.Nodes) == 2 &&
 			!slices.ContainsFunc(answer.JSON200.Nodes, func(n wire.Node) bool { return len(n.Partitions) != 8 })

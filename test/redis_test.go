@@ -55,7 +55,7 @@ func errorCount(t *testing.T, db *redisx.DB, code string) int {
 // partitions are those that a node says it leads.
 func (n *node) partitions(id string) []int {
 	n.t.Helper()
-	answer, err := n.ListNodesWithResponse(n.t.Context())
+	answer, err := n.ListNodesWithResponse(n.t.Context(), nil)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func counting(id string, to int, pause float64) wire.Submission {
 // remoteWorkers are the workers by HTTP on the list of nodes that are not dead.
 func (n *node) remoteWorkers() []wire.Node {
 	n.t.Helper()
-	answer, err := n.ListNodesWithResponse(n.t.Context())
+	answer, err := n.ListNodesWithResponse(n.t.Context(), nil)
 	if err != nil || answer.JSON200 == nil {
 		n.t.Fatal(err)
 	}

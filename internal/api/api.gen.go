@@ -166,6 +166,12 @@ type RenewLockParams struct {
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// ListNodesParams defines parameters for ListNodes.
+type ListNodesParams struct {
+	// Select Only nodes that satisfy this selector, as `zone in (eu,us),gpu`.
+	Select Selector `form:"select,omitempty" json:"select,omitempty"`
+}
+
 // ListRunsParams defines parameters for ListRuns.
 type ListRunsParams struct {
 	// Namespace The namespace of the tasks, or `*` for all of them.
@@ -843,7 +849,7 @@ type ServerInterface interface {
 	ListNamespaces(ctx echo.Context) error
 	// ListNodes List nodes
 	// (GET /v1/nodes)
-	ListNodes(ctx echo.Context) error
+	ListNodes(ctx echo.Context, params ListNodesParams) error
 	// GetNode Get one node, and the attempts that it has lost
 	// (GET /v1/nodes/{node})
 	GetNode(ctx echo.Context, node NodeID) error
@@ -1652,8 +1658,17 @@ func (w *ServerInterfaceWrapper) ListNamespaces(ctx echo.Context) error {
 func (w *ServerInterfaceWrapper) ListNodes(ctx echo.Context) error {
 	var err error
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListNodesParams
+	// ------------- Optional query parameter "select" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "select", ctx.QueryParams(), &params.Select, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter select: %s", err))
+	}
+
 	// Invoke the callback with all the unmarshaled arguments
-	err = w.Handler.ListNodes(ctx)
+	err = w.Handler.ListNodes(ctx, params)
 	return err
 }
 

@@ -58,7 +58,14 @@ func changeOf(in wire.TaskChange) (control.TaskChange, error) {
 		out.Delay = new(r.duration("delay", *in.Delay))
 	}
 	out.Queue, out.Priority, out.FairKey, out.FairWeight = in.Queue, in.Priority, in.FairKey, in.FairWeight
-	out.LimitKey = in.LimitKey
+	out.LimitKey, out.Select = in.LimitKey, in.Select
+	if in.Prefer != nil {
+		out.Prefer = new(definition.Wishes(*in.Prefer))
+	}
+	if in.Route != nil {
+		by, key := definition.Route(*in.Route)
+		out.Route, out.RouteKey = &by, key
+	}
 	return out, r.err
 }
 
@@ -105,6 +112,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		LimitKey:          wire.Given(t.LimitKey),
 		Damage:            wire.Given(t.Damage),
 	}
+	out.Select, out.Prefer, out.Route = definition.Reach(t.Definition)
 	if !t.WaitsForAnother() {
 		out.RunAt = wire.At(t.DueAt)
 	}

@@ -239,6 +239,7 @@ var words = map[string]func(value string) error{
 	"once key":  task.ValidateOnceKey,
 	"fair key":  task.ValidateFairKey,
 	"limit key": task.ValidateLimitKey,
+	"route key": task.ValidateRouteKey,
 	"worker":    func(value string) error { return control.ValidateWorkerName("", value) },
 	"duration": func(value string) error {
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {

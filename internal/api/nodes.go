@@ -2,22 +2,29 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/route"
 )
 
 // ListNodes answers GET /v1/nodes.
-func (e *endpoints) ListNodes(c echo.Context) error {
+func (e *endpoints) ListNodes(c echo.Context, params ListNodesParams) error {
+	selector, err := route.ParseSelector(params.Select)
+	if err != nil {
+		return err
+	}
 	ctx, left := leavingOut(c)
 	nodes, err := e.Control.ListNodes(ctx, callerOf(c))
 	if err != nil {
 		return err
 	}
-	return e.ok(c, wire.NodeList{Nodes: each(nodes, nodeOf), Warnings: left.Texts()})
+	matching := slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return !selector.Matches(n.Values) })
+	return e.ok(c, wire.NodeList{Nodes: each(matching, nodeOf), Warnings: left.Texts()})
 }
 
 // GetNode answers GET /v1/nodes/{node}.

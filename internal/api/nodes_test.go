@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,45 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
+
+// The list has the nodes that match a selector.
+func TestNodes_AreSelected(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	db := server.DB(t)
+	keys := openStore(t, db).Keys
+	observer := cluster.NewObserver(cluster.Options{
+		DB: db, Key: keys.Nodes(), Cordons: keys.Cordons(), Channel: keys.Members(),
+	})
+	t.Cleanup(observer.Close)
+	for id, zone := range map[string]string{"n1": "eu", "n2": "us"} {
+		entry := `99999999999999 {"name":"vm","state":"alive","roles":["worker"],"started_at":"2026-01-02T15:04:05Z",` +
+			`"labels":{"zone":"` + zone + `"}}`
+		testkit.Must(t, db.HSet(t.Context(), string(keys.Nodes()), id, entry).Err())
+	}
+	b, useCases := startBackendOn(t, server, func(o *control.Options) { o.Nodes, o.Cordons = observer, observer })
+	r := startRigOn(t, b, useCases)
+	for selector, want := range map[string]string{
+		"": "n1 n2", "zone=us": "n2", "zone+in+(eu,us)": "n1 n2", "role=worker,!zone": "", "id=n1": "n1",
+	} {
+		got := r.call("GET", "/v1/nodes?select="+selector, "")
+		var list wire.NodeList
+		if err := json.Unmarshal(got.body, &list); err != nil || got.status != http.StatusOK {
+			t.Fatalf("%s: %d %s, %v", selector, got.status, got.body, err)
+		}
+		var ids []string
+		for _, n := range list.Nodes {
+			ids = append(ids, n.ID)
+		}
+		if strings.Join(ids, " ") != want {
+			t.Errorf("%s: %q, want %q", selector, ids, want)
+		}
+	}
+	p := r.call("GET", "/v1/nodes?select=a%20b", "").problem(t)
+	if p.Code != wire.Invalid || wire.Value(p.Field) != "select" {
+		t.Errorf("no selector: %+v", p)
+	}
+}
 
 // A cordon of a name is that of all nodes which have it, and the list of nodes shows it.
 func TestNodes_AreCordonedAndUncordoned(t *testing.T) {

@@ -271,7 +271,7 @@ func TestListNodes_AndQueues(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
 	r.openQueue("default")
-	nodes, err := r.ListNodesWithResponse(ctx)
+	nodes, err := r.ListNodesWithResponse(ctx, nil)
 	testkit.Must(t, err)
 	if nodes.JSON200 == nil || len(nodes.JSON200.Nodes) != 2 || nodes.JSON200.Nodes[1].State != wire.Dead {
 		t.Errorf("nodes: %s", nodes.Body)

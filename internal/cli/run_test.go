@@ -181,8 +181,17 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"task shell":                                "COMMAND is missing",
 		"task shell --":                             "COMMAND is missing",
 		"task shell --env =x true":                  `--env: "=x" must be NAME=VALUE`,
-		"task change a": "nothing to change: give --at, --delay, --queue, --payload, " +
-			"--priority, --fair-key, --fair-weight or --limit-key",
+		"task change a": "nothing to change: give --at, --delay, --queue, --payload, --priority, --fair-key, " +
+			"--fair-weight, --limit-key, --select, --prefer or --route",
+
+		"task http u --route-load cpu": `--route-load: "cpu" must be NAME=VALUE`,
+		"task http u --prefer x:gpu": `--prefer: "x:gpu" must be WEIGHT:SELECTOR, as 10:zone=eu, ` +
+			"or a selector alone",
+		"schedule put a --every 1h --prefer : -- b": `--prefer: ":" must be WEIGHT:SELECTOR, as 10:zone=eu, ` +
+			"or a selector alone",
+		"task http u --route-load disk=1": "--route-load: disk=1 must be cpu, memory, slots or response, " +
+			"and a number of 0 to 1",
+
 		"task list --limit 0":        "--limit: 0 is less than 1",
 		"task logs a --tail -2":      "--tail: -2 is negative",
 		"task wait a --timeout -1s":  "--timeout: -1s is negative",

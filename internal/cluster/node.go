@@ -31,6 +31,8 @@ type Node struct {
 	State      string         `json:"state"`
 	Capacity   int            `json:"capacity"` // most tasks it runs at once
 	Running    int            `json:"running"`
+	Response   float64        `json:"response,omitempty"`   // ms that its tasks took lately, on average; 0 if it does not say
+	Placed     map[string]int `json:"placed,omitempty"`     // of those that run: how many were handed to it alone, by queue
 	Partitions []int          `json:"partitions"`           // numbers of the partitions it leads
 	Queues     map[string]int `json:"queues"`               // name -> weight
 	Types      []string       `json:"types,omitempty"`      // of the tasks it runs; none if it does not say, as older versions do not

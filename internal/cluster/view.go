@@ -45,6 +45,11 @@ func (v View) Alive(role string) []string {
 	return ids
 }
 
+// Gone reports whether a node is not on the list, or dead there.
+func (v View) Gone(id string) bool {
+	return id != v.self.ID && !slices.ContainsFunc(v.Nodes, func(n Node) bool { return n.ID == id && n.State != StateDead })
+}
+
 // CordonOf returns the cordon of a node, which need not be on the list; nil if it has none.
 func (v View) CordonOf(id, name string) *Cordon {
 	return v.cordons.of(Node{ID: id, Name: name}, v.Now())

@@ -91,7 +91,7 @@ func (c *Control) forgetDelivery(ctx context.Context, t task.Task) {
 	if t.Attempt == 0 || c.queues == nil { // attempt 0: there was no delivery yet
 		return
 	}
-	d := task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}
+	d := task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue, Node: t.Placed}
 	if err := c.queues.Forget(d); err != nil {
 		c.log.DebugContext(ctx, "delivery stays in asynq", "delivery", d.String(), "error", err)
 	}

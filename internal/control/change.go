@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -19,11 +20,15 @@ type TaskChange struct {
 	FairKey    *string // another one has the weight 1, unless FairWeight names one; "" removes it
 	FairWeight *int    // from 1 on
 	LimitKey   *string // "" removes it
+	Select     *string // "" removes it
+	Prefer     *[]route.Wish
+	Route      *route.Route // with the RouteKey; the zero value removes it
+	RouteKey   string
 }
 
-// ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
-// CodeChanged if somebody else changed it at the same moment, CodeUnreadable if its definition, state or payload cannot be read; the payload may be
-// unreadable if the change has another one.
+// ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting,
+// CodeInvalid, CodeChanged if somebody else changed it at the same moment, and CodeUnreadable if its definition, state
+// or payload cannot be read; the payload may be unreadable if the change has another one.
 func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change TaskChange) (task.Task, error) {
 	if _, err := c.begin(ctx, who, "changeTask", who.Ref(id)); err != nil {
 		return task.Task{}, err
@@ -38,7 +43,11 @@ func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change 
 	if t.Type == "" || t.State == task.Unreadable || t.Damage != "" && change.Payload == nil {
 		return task.Task{}, task.Errorf(task.CodeUnreadable, "task %q cannot be changed: %s", t.ID, t.Damage)
 	}
-	changed := change.apply(t.Definition).Normalize()
+	changed := change.apply(t.Definition)
+	if changed.Reach, changed.RouteKey, err = change.reach(t.Definition); err != nil {
+		return task.Task{}, err
+	}
+	changed = changed.Normalize()
 	if err := c.checkTask(ctx, changed); err != nil {
 		return task.Task{}, err
 	}
@@ -46,7 +55,8 @@ func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change 
 	if t.State == task.Queued {
 		recalled = t.Attempt
 	}
-	got, err := c.store.Tasks.Change(ctx, t.Definition, changed, tasks.NewDue{RunAt: change.RunAt, Delay: change.Delay}, recalled)
+	due := tasks.NewDue{RunAt: change.RunAt, Delay: change.Delay}
+	got, err := c.store.Tasks.Change(ctx, t.Definition, changed, due, recalled)
 	if err == nil && recalled > 0 {
 		c.forgetDelivery(ctx, t) // in the queue in which it was until now
 	}
@@ -83,4 +93,28 @@ func (change TaskChange) apply(d task.Definition) task.Definition {
 		d.LimitKey = *change.LimitKey
 	}
 	return d
+}
+
+// reach returns where the task may run with the change in it. Errors: CodeInvalid, and CodeUnreadable if it cannot be
+// read where it may run now, and the change does not replace all of it.
+func (change TaskChange) reach(d task.Definition) (reach, key string, _ error) {
+	if change.Select == nil && change.Prefer == nil && change.Route == nil {
+		return d.Reach, d.RouteKey, nil
+	}
+	spec, err := route.SpecOf(d.Reach, d.RouteKey)
+	if err != nil && (change.Select == nil || change.Prefer == nil || change.Route == nil) {
+		return "", "", task.Errorf(task.CodeUnreadable,
+			"task %q cannot be changed: where it may run cannot be read; give select, prefer and route together", d.ID)
+	}
+	if change.Select != nil {
+		spec.Select = *change.Select
+	}
+	if change.Prefer != nil {
+		spec.Prefer = *change.Prefer
+	}
+	if change.Route != nil {
+		spec.Route, spec.Key = *change.Route, change.RouteKey
+	}
+	changed, err := spec.Reach()
+	return changed.String(), spec.Key, err
 }

@@ -21,6 +21,9 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength i
 	if d.LimitKey != "" && !c.store.HasLimits() {
 		return olderNodes("limit_key")
 	}
+	if d.Reach != "" && !c.store.HasRoutes() {
+		return olderNodes("select")
+	}
 	var errs []error
 	field := "on_end.task"
 	for _, next := range d.FollowUps() {

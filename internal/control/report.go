@@ -50,8 +50,12 @@ func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, atte
 		r.Checkpoint = r.Params
 	}
 	err = recordReport(ctx, run, r)
-	if err != nil && task.CodeOf(err) != task.CodeStaleAttempt { // this report may have ended it before
+	switch {
+	case err == nil:
+	case task.CodeOf(err) != task.CodeStaleAttempt: // this report may have ended it before
 		return err
+	case r.Checkpoint != nil && c.store.HasRoutes(): // if not, it was not stored
+		return c.endedBefore(ctx, run, task.OutcomeMoved)
 	}
 	return c.finishRun(ctx, run, AttemptEnding{Outcome: task.OutcomeMoved, Reason: "moved: its worker gave it up for another one"})
 }
@@ -209,13 +213,18 @@ var writtenAs = map[task.Outcome][]task.Outcome{
 // finishedBefore returns nil if an attempt that does not run has ended with that outcome because of an earlier report on the same run: the
 // answer to that was lost. Errors: CodeStaleAttempt, CodeTaskNotFound, CodeUnavailable.
 func (c *Control) finishedBefore(ctx context.Context, run *tasks.Run, o task.Outcome) error {
+	return c.endedBefore(ctx, run, o, writtenAs[o]...)
+}
+
+// endedBefore is finishedBefore for an outcome that may have been written as others.
+func (c *Control) endedBefore(ctx context.Context, run *tasks.Run, o task.Outcome, written ...task.Outcome) error {
 	attempts, err := c.store.Tasks.Attempts(ctx, run.Task.Ref)
 	if err != nil {
 		return err
 	}
 	for _, a := range attempts {
 		cancelled := a.Outcome == task.OutcomeCancelled && o != task.OutcomeSucceeded // of a task that was asked to stop
-		same := slices.Contains(writtenAs[o], a.Outcome) || a.Outcome == o
+		same := slices.Contains(written, a.Outcome) || a.Outcome == o
 		if a.Number == run.Task.Attempt && a.Node == run.Node() && a.StartedAt.Equal(run.Task.StartedAt) && (same || cancelled) {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/handover"
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -20,6 +21,7 @@ func withTurns() map[string]task.Definition {
 		"priority":  urgent,
 		"fair_key":  {Type: "http", FairKey: "customer-7", FairWeight: 3},
 		"limit_key": {Type: "http", LimitKey: "b,a"},
+		"select":    {Type: "http", Reach: "a;;hash:7:require", RouteKey: "x"},
 		"on_end":    {Type: "http", OnEnd: &task.FollowUp{When: task.WhenEnded, Task: urgent}},
 	}
 }
@@ -47,6 +49,8 @@ func TestControl_RefusesTurnsBesideOlderNodes(t *testing.T) {
 	refused("a change", "fair_key", err)
 	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{LimitKey: new("b,a")})
 	refused("a change", "limit_key", err)
+	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{Route: &route.Route{By: route.Round}})
+	refused("a change", "select", err)
 	if got, err := w.ChangeTask(w.ctx, me, "waits", TaskChange{Priority: new(0), FairKey: new("")}); err != nil {
 		t.Errorf("a change to what it is: %+v, %v", got, err)
 	}
@@ -69,7 +73,7 @@ func TestControl_KeepsTurns(t *testing.T) {
 			"task": made.Task.Definition, "schedule": put.Schedule.Task, "tick": ticked.Definition,
 		} {
 			if got.Priority != d.Priority || got.FairKey != d.FairKey || got.FairWeight != d.FairWeight ||
-				got.LimitKey != d.LimitKey {
+				got.LimitKey != d.LimitKey || got.Reach != d.Reach || got.RouteKey != d.RouteKey {
 				t.Errorf("the %s is %+v, want %+v", what, got, d)
 			}
 		}
@@ -127,6 +131,60 @@ func TestChangeTask_ChangesTheTurn(t *testing.T) {
 	}
 	if again := w.submit([]task.Definition{first})[0]; again.Err != nil || !again.Existed {
 		t.Errorf("the first submission again: %+v", again)
+	}
+}
+
+// A change replaces the selector, all preferences or the whole route, and leaves the others as they are.
+func TestChangeTask_ChangesWhereItRuns(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	w.submit([]task.Definition{{
+		Ref: task.Ref{ID: "a"}, Type: "http", Delay: time.Hour, Reach: "gpu;3*zone=eu;hash:61:prefer", RouteKey: "tenant-7",
+	}})
+	for _, c := range []struct {
+		change TaskChange
+		reach  string
+		key    string
+	}{
+		{TaskChange{Priority: new(7)}, "gpu;3*zone=eu;hash:61:prefer", "tenant-7"},
+		{TaskChange{Select: new("zone in (b,a)")}, "zone~in~(a,b);3*zone=eu;hash:61:prefer", "tenant-7"},
+		{TaskChange{Prefer: &[]route.Wish{{Select: "a", Weight: 1}}}, "zone~in~(a,b);1*a;hash:61:prefer", "tenant-7"},
+		{TaskChange{Route: &route.Route{By: route.Hash}, RouteKey: "x"}, "zone~in~(a,b);1*a;hash:7:", "x"},
+		{TaskChange{Prefer: new([]route.Wish{})}, "zone~in~(a,b);;hash:7:", "x"},
+		{TaskChange{Select: new("")}, ";;hash:7:", "x"},
+		{TaskChange{Route: &route.Route{By: route.First}}, ";;first", ""},
+		{TaskChange{Route: new(route.Route)}, "", ""},
+	} {
+		got, err := w.ChangeTask(w.ctx, me, "a", c.change)
+		testkit.Must(t, err)
+		if got.Reach != c.reach || got.RouteKey != c.key {
+			t.Errorf("after %+v it runs at %q, %q, want %q, %q", c.change, got.Reach, got.RouteKey, c.reach, c.key)
+		}
+	}
+	for field, change := range map[string]TaskChange{
+		"select": {Select: new("a b")}, "prefer[0].weight": {Prefer: &[]route.Wish{{Select: "a"}}},
+		"route.by": {Route: &route.Route{By: "best"}}, "route.key": {Route: &route.Route{By: route.Hash}},
+	} {
+		_, err := w.ChangeTask(w.ctx, me, "a", change)
+		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), field+": ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// Of a task whose reach is damaged, a change must replace all of it.
+func TestChangeTask_ReplacesADamagedReach(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Delay: time.Hour, Reach: ";;nearest"}})
+	change := TaskChange{Select: new("gpu"), Route: &route.Route{By: route.Round}}
+	_, err := w.ChangeTask(w.ctx, me, "a", change)
+	if task.CodeOf(err) != task.CodeUnreadable || !strings.Contains(err.Error(), "give select, prefer and route") {
+		t.Errorf("a part: %v", err)
+	}
+	change.Prefer = new([]route.Wish{})
+	if got, err := w.ChangeTask(w.ctx, me, "a", change); err != nil || got.Reach != "gpu;;round" {
+		t.Errorf("all: %+v, %v", got, err)
 	}
 }
 

@@ -47,7 +47,8 @@ func (c *Control) readFleet(ctx context.Context, p *why.Path, u *unread) {
 // workerOf is a node as a path knows it.
 func workerOf(n cluster.Node) why.Worker {
 	w := why.Worker{
-		ID: n.ID, Alive: n.State != cluster.StateDead, Draining: n.State == cluster.StateDraining, Types: n.Types,
+		ID: n.ID, Name: n.Name, Labels: n.Values,
+		Alive: n.State != cluster.StateDead, Draining: n.State == cluster.StateDraining, Types: n.Types,
 		Capacity: n.Capacity, Running: n.Running, LastBeat: n.LastBeat,
 	}
 	queues := n.Queues

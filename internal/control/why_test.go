@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -150,6 +151,25 @@ func TestWhyTask_TellsWhoHoldsTheSlots(t *testing.T) {
 	if r := w.expectTask("c", why.SlotsTaken); *r.Ahead != 0 {
 		t.Errorf("%d ahead of the first one, want none", *r.Ahead)
 	}
+}
+
+func TestWhyTask_TellsThatNoNodeMatches(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	eu, us := worker("eu-1", 0, nil, "default"), worker("us-1", 1, nil, "default")
+	eu.Labels, us.Labels = config.Labels{"zone": "eu"}, config.Labels{"zone": "us", "gpu": "2"}
+	w.nodes = fleet{eu, us}
+	for id, reach := range map[string]string{"both": "gpu,zone=eu;;", "busy": "zone=us;;", "free": "zone=eu;;round"} {
+		w.submit([]task.Definition{{Ref: task.Ref{Namespace: "default", ID: id}, Type: "http", Reach: reach}})
+	}
+	const want = "no node matches gpu, zone=eu (of 2: 1 satisfy gpu, 1 satisfy zone=eu)"
+	if r := w.expectTask("both", why.NoNode); !strings.Contains(r.Detail, want) {
+		t.Errorf("it says %q", r.Detail)
+	}
+	if r := w.expectTask("busy", why.NodeFull); !strings.Contains(r.Detail, "us-1 1/1") {
+		t.Errorf("it says %q", r.Detail)
+	}
+	w.expectTask("free", why.Delivery)
 }
 
 func TestWhyTask_TellsThatNobodyLeads(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -31,7 +32,16 @@ type Node struct {
 	Types    []string       // of the tasks that it runs; none if it does not say: it runs all
 	Capacity int            // most tasks that it runs at once
 	Running  int
-	Guest    bool // it is no dtsd, but a worker by HTTP
+	Placed   map[string]int // of those that run: how many were handed to it alone, by queue
+	Guest    bool           // it is no dtsd, but a worker by HTTP
+
+	Name     string
+	Labels   route.Labels
+	Weight   int           // of its turns; below 1 counts as 1
+	CPU      float64       // share of the machine's in use, 0 to 1; NaN if it is not known
+	Memory   float64       // the same
+	Response time.Duration // how long its tasks take, on average; 0 if that is not known
+	Beat     time.Time     // of its last heartbeat
 }
 
 func (n Node) types() []string {
@@ -92,6 +102,7 @@ func (f *fleet) of(lane Lane) int {
 func (p *Planner) SetFleet(nodes Fleet) {
 	f := &p.fleet
 	f.Fleet, f.own = nodes, nil
+	p.setNodes()
 	f.describe()
 }
 

@@ -14,6 +14,7 @@ import (
 type Lane struct {
 	Queue string
 	Type  string // "" for the tasks of all types that have no lane of their own
+	Reach string // where its tasks may run, as package route writes it; "" for any node that serves the queue
 	Fair
 }
 
@@ -26,12 +27,13 @@ type Fair struct {
 }
 
 // pool returns the lane whose room a lane shares.
-func (l Lane) pool() Lane { return Lane{Queue: l.Queue, Type: l.Type} }
+func (l Lane) pool() Lane { return Lane{Queue: l.Queue, Type: l.Type, Reach: l.Reach} }
 
 func byName(a, b Lane) int {
 	return cmp.Or(
 		cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Type, b.Type),
-		cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Limits, b.Limits),
+		cmp.Compare(a.Reach, b.Reach), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Weight, b.Weight),
+		cmp.Compare(a.Limits, b.Limits),
 	)
 }
 
@@ -57,6 +59,16 @@ type Grant struct {
 	Slots  []limit.Grant
 }
 
+// add adds what may be claimed of a pool: of the tasks without a fair key or limits, and of the others.
+func (g Grant) add(pool Lane, own Quota, keyed map[Fair]Quota) {
+	g.Lanes[pool] = own
+	for fair, quota := range keyed {
+		lane := pool
+		lane.Fair = fair
+		g.Lanes[lane] = quota
+	}
+}
+
 // LimitsOf returns the limits of a delivery, as Fair has them.
 func (g Grant) LimitsOf(d task.Delivery) string {
 	if g.Limits == nil {
@@ -75,6 +87,8 @@ type Quotas map[Lane]Quota
 type Quota struct {
 	Number int
 	UpTo   time.Time
+	Nodes  []string // to which the tasks go, in their order; none for the queue that all nodes share
+	placing
 	inTurn bool // it counts as turns of the fair key, until it turns out what was claimed
 }
 
@@ -112,5 +126,5 @@ func (g Grant) Count(claimed map[Lane]int, deliveries []task.Delivery) {
 	}
 }
 
-// LaneOf returns the lane of a delivery's type, without its fair key.
-func LaneOf(d task.Delivery) Lane { return Lane{Queue: d.Queue, Type: d.Type} }
+// LaneOf returns the lane of a delivery's type and reach, without its fair key.
+func LaneOf(d task.Delivery) Lane { return Lane{Queue: d.Queue, Type: d.Type, Reach: d.Reach} }

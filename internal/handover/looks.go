@@ -3,6 +3,8 @@ package handover
 import (
 	"slices"
 	"time"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -19,6 +21,8 @@ const NoLevel = -1
 // Look is what a leader sees of a queue for which it has more deliveries.
 type Look struct {
 	Waiting int            // deliveries that wait for a worker
+	Active  int            // of a queue of one node: those that it has taken
+	Paused  bool           // nobody takes any
 	Ended   int64          // deliveries that have ended so far
 	Types   map[string]int // how many of those that wait have each type, if workers pass over some, else nil: an estimate
 }
@@ -61,6 +65,12 @@ func (p *Planner) Asks(partition int, now time.Time) (asked []Lane, levels map[s
 		if !f.waits(partition) {
 			continue
 		}
+		if lane.Reach != "" {
+			if f.comes(partition) {
+				p.askNodes(lane, levels, now)
+			}
+			continue
+		}
 		bound := p.bound(lane, f, now)
 		switch {
 		case bound == 0:
@@ -83,6 +93,9 @@ func (p *Planner) Asks(partition int, now time.Time) (asked []Lane, levels map[s
 // Looked tells what was seen of the queues of lanes that were asked for. Those that could not be looked at get nothing
 // until the next time.
 func (p *Planner) Looked(asked []Lane, looks map[string]Look, now time.Time) {
+	for name, look := range looks {
+		p.lookedAt(name, look, now)
+	}
 	for _, lane := range asked {
 		if look, ok := looks[lane.Queue]; ok {
 			p.evaluate(lane, look, now)
@@ -127,6 +140,9 @@ func (p *Planner) closeLanes(queue string, types map[string]int, now time.Time) 
 // note records how many deliveries wait in queues after some were handed over to them.
 func (p *Planner) note(lengths map[string]int, now time.Time) {
 	for queue, length := range lengths {
+		if _, node := task.SplitNodeQueue(queue); node != "" {
+			continue
+		}
 		lane := Lane{Queue: queue}
 		f := p.flows[lane]
 		if f != nil {
@@ -171,6 +187,9 @@ func (p *Planner) Pause(partition int, now time.Time) time.Duration {
 
 // askPause is the time between two looks at a lane with a backlog.
 func (p *Planner) askPause(lane Lane) time.Duration {
+	if lane.Reach != "" {
+		return p.placePause(lane)
+	}
 	if p.fleet.of(lane) > 0 && (p.fleet.ofNodes(lane) == 0 || lane.Type != "") {
 		return min(silentPause, p.o.Ask)
 	}

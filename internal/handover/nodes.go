@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // wakeLimit is the most nodes that are chosen to take from a queue. For more it is as well to wake all.
@@ -18,6 +20,9 @@ type candidate struct {
 // Choose returns nodes that serve a queue, run the types of so many deliveries, and are likely to have as many free
 // slots together, the freest most often; none to wake all. draw returns a random number below n.
 func (p *Planner) Choose(queue string, byType map[string]int, draw func(n int) int) []string {
+	if _, node := task.SplitNodeQueue(queue); node != "" {
+		return []string{node}
+	}
 	var all []*candidate
 	for _, n := range p.fleet.Workers {
 		if _, serves := n.Queues[queue]; serves && n.Running < n.Capacity {

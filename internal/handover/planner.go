@@ -9,12 +9,13 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Options are what a planner goes by. All are needed.
+// Options are what a planner goes by. All but Seed are needed.
 type Options struct {
 	HandOver   int           // deliveries that may wait in a queue for each slot of its living workers
 	Partitions int           // of the installation
 	Ask        time.Duration // between two looks at a full queue whose workers tell when it has room
 	Look       time.Duration // between two looks at all names of the backlog of a partition, at most
+	Seed       uint64        // of routes: where they choose among equal nodes, and begin with their turns
 }
 
 // Planner is what one node knows of the fleet, of what waits and of what is on its way. Its methods tell it what has
@@ -22,10 +23,13 @@ type Options struct {
 type Planner struct {
 	o       Options
 	fleet   fleet
-	flows   map[Lane]*flow    // pools that are served, or were a moment ago
-	apart   map[int]*apart    // by partition
-	servers map[string]Server // those that do not answer, by queue
-	wakes   map[int]bool      // partitions whose terms are to ask for a grant
+	flows   map[Lane]*flow       // pools that are served, or were a moment ago
+	apart   map[int]*apart       // by partition
+	servers map[string]Server    // those that do not answer, by queue
+	wakes   map[int]bool         // partitions whose terms are to ask for a grant
+	nodes   map[string]*nodeRoom // by id
+	paused  map[string]bool      // queues that are paused, as far as tasks with a reach wait for them
+	placers map[Lane]*placer     // by pool with a reach
 	limits  *limit.Table
 	books   map[int]*limit.Book // what is known of the limits, by partition
 }
@@ -34,7 +38,9 @@ type Planner struct {
 func New(o Options) *Planner {
 	return &Planner{
 		o: o, flows: make(map[Lane]*flow), apart: make(map[int]*apart), servers: make(map[string]Server),
-		wakes: make(map[int]bool), limits: limit.NewTable(nil), books: make(map[int]*limit.Book),
+		wakes: make(map[int]bool), nodes: make(map[string]*nodeRoom), paused: make(map[string]bool),
+		placers: make(map[Lane]*placer),
+		limits:  limit.NewTable(nil), books: make(map[int]*limit.Book),
 	}
 }
 
@@ -71,13 +77,12 @@ func (p *Planner) Grant(partition int, due bool, now time.Time) (g Grant, ok boo
 			g.Lanes[pool] = Quota{}
 			continue
 		}
-		own, keyed := f.portions(partition, r)
-		g.Lanes[pool] = own
-		for fair, quota := range keyed {
-			lane := pool
-			lane.Fair = fair
-			g.Lanes[lane] = quota
+		if pool.Reach != "" {
+			ok = p.grantNodes(partition, pool, f, r, &g, now) || ok
+			continue
 		}
+		own, keyed := f.portions(partition, r)
+		g.add(pool, own, keyed)
 		ok = ok || own.Number > 0 && f.waits(partition) || len(keyed) > 0
 	}
 	if !ok {
@@ -101,6 +106,7 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 	for lane, quota := range g.Lanes {
 		f := p.flow(lane.pool())
 		f.reserved -= quota.Number
+		p.placed(lane, quota, o.Claimed[lane], now)
 		f.free += max(quota.Number-o.Claimed[lane], 0)
 		if quota.inTurn {
 			f.charge(lane.Fair, min(o.Claimed[lane], quota.Number)-quota.Number)
@@ -203,10 +209,14 @@ func (p *Planner) Leave(partition int) {
 	}
 }
 
-// HasRoom tells that the workers of a queue say that it has room again.
-func (p *Planner) HasRoom(queue string, now time.Time) {
+// HasRoom tells that the workers of a queue say that it has room again. It may be the queue of one node.
+func (p *Planner) HasRoom(name string, now time.Time) {
+	queue, node := task.SplitNodeQueue(name)
+	if n := p.nodes[node]; n != nil {
+		n.forgetAsked(queue)
+	}
 	for lane, f := range p.flows {
-		if lane.Queue == queue {
+		if lane.Queue == queue && (node == "" || lane.Reach != "") {
 			f.forgetAsked(now)
 			f.wake(p.wakes, p.rooms(now))
 		}
@@ -238,7 +248,9 @@ func (p *Planner) Server(queue string) Server { return p.servers[queue] }
 // ServerFailed tells that the server of a queue has not answered: Silent, or Asked.
 func (p *Planner) ServerFailed(queue string, s Server) {
 	p.servers[queue] = s
-	p.flow(Lane{Queue: queue}) // so that a claim has a quota for it
+	if _, node := task.SplitNodeQueue(queue); node == "" {
+		p.flow(Lane{Queue: queue}) // so that a claim has a quota for it
+	}
 }
 
 // ServerAnswered tells that the server of a queue answers. again reports that it did not before.
@@ -255,14 +267,19 @@ func (p *Planner) ServerAnswered(queue string, now time.Time) (again bool) {
 type Split struct {
 	Served   []task.Delivery
 	Unserved []task.Delivery // nobody serves their queue
-	Apart    []task.Delivery // their queue is served, but nobody runs their type: they belong into lanes
-	Strange  []Lane          // of those that no node can take
+	// Apart belong into lanes: their queue is served, but nobody runs their type, or the node to which they go cannot.
+	Apart   []task.Delivery
+	Strange []Lane // of those that no node can take
 }
 
 // Split separates deliveries by who can take them.
 func (p *Planner) Split(deliveries []task.Delivery) (s Split) {
 	for _, d := range deliveries {
-		lane := LaneOf(d)
+		lane := Lane{Queue: d.Queue, Type: d.Type}
+		if d.Reach != "" && !p.mayTake(d) {
+			s.Apart = append(s.Apart, d)
+			continue
+		}
 		if p.fleet.ofNodes(lane) == 0 && !slices.Contains(s.Strange, lane) {
 			s.Strange = append(s.Strange, lane)
 		}

@@ -35,14 +35,16 @@ const (
 // ConsumerOptions describe a consumer. DB, Queues and Log are required. Deliveries of other types than Types are left to other
 // consumers; none means that all are taken.
 type ConsumerOptions struct {
-	DB          *redisx.DB     // open until Run has returned
-	Prefix      string         // prefix of the installation; "" means "dts"
-	Node        string         // this node's id
-	Name        string         // for logs
-	Concurrency int            // most deliveries handled at once, for asynq's page of servers
-	Queues      map[string]int // weight by name: a queue of weight 6 gets twice the share of one of weight 3
-	Unhurried   bool           // Redis loses no message: look at the queues once a day, and beat once an hour while a delivery is held
-	Types       []string       // of the tasks that are run here
+	DB          *redisx.DB // open until Run has returned
+	Prefix      string     // prefix of the installation; "" means "dts"
+	Node        string     // this node's id
+	Name        string     // for logs
+	Concurrency int        // most deliveries handled at once, for asynq's page of servers
+	// Queues are weights by name: a queue of weight 6 gets twice the share of one of weight 3. With each comes the queue of
+	// what was handed over to this node alone.
+	Queues    map[string]int
+	Unhurried bool     // Redis loses no message: look at the queues once a day, and beat once an hour while a delivery is held
+	Types     []string // of the tasks that are run here
 	// Guest means that a client of the API named the queues: asynq lists one of them when it gets a delivery, and not
 	// for the name alone.
 	Guest bool
@@ -80,7 +82,8 @@ type Consumer struct {
 type Taken struct {
 	Ref     task.Ref
 	Attempt int
-	Queue   string
+	Queue   string // of the task
+	Placed  bool   // it was handed over to this node alone
 
 	id      string
 	queue   string // asynq's name
@@ -92,13 +95,16 @@ type Taken struct {
 // NewConsumer returns a consumer that takes nothing until Take is called.
 func NewConsumer(o ConsumerOptions) *Consumer {
 	log := o.Log.With("pool", o.Name)
-	weights := make(map[string]int, len(o.Queues))
+	listed := make(map[string]int, len(o.Queues))
+	weights := make(map[string]int, 2*len(o.Queues))
 	for name, weight := range o.Queues {
-		weights[names(o.Prefix).asynq(name)] = weight
+		listed[names(o.Prefix).asynq(name)] = weight
+		weights[names(o.Prefix).asynq(task.NodeQueue(name, o.Node))] = weight
 	}
+	maps.Copy(weights, listed)
 	return &Consumer{
 		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), types: lua.TypesText(o.Types), sources: newSources(weights), ends: newEndings(),
-		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), hasTaken: make(chan struct{}, 1),
+		record: newServerRecord(o.Concurrency, listed), ready: make(chan struct{}), hasTaken: make(chan struct{}, 1),
 		held: make(map[*Taken]struct{}), errands: redisx.Errands{DB: o.DB, Patience: redisx.Patience},
 	}
 }
@@ -145,6 +151,7 @@ func (c *Consumer) arrivals(ctx context.Context) (redisx.Listener, []string) {
 		Connected: func(channel string) {
 			if channel == own { // messages may have been missed
 				c.sources.markAll()
+				c.lookAt(ctx, c.sources.own()) // which are mostly empty: a take shares its slots among those that are marked
 			} else {
 				c.sources.mark(queues[channel])
 			}
@@ -196,6 +203,22 @@ func (c *Consumer) Held() (n int, isLast bool) {
 	return len(c.held), c.cordon != nil && c.takes == 0
 }
 
+// Placed returns how many deliveries the consumer has taken that were handed over to its node alone, by queue; nil for
+// none.
+func (c *Consumer) Placed() (placed map[string]int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for t := range c.held {
+		if t.Placed {
+			if placed == nil {
+				placed = make(map[string]int, 1)
+			}
+			placed[t.Queue]++
+		}
+	}
+	return placed
+}
+
 // beginTake notes a call of Take. It returns false if the consumer is cordoned.
 func (c *Consumer) beginTake() bool {
 	c.mu.Lock()
@@ -233,7 +256,7 @@ func (c *Consumer) publishQueues(ctx context.Context) error {
 		return nil
 	}
 	for try := 1; ctx.Err() == nil; try++ {
-		err := publish(ctx, c.o.DB, c.sources.names())
+		err := publish(ctx, c.o.DB, shared(c.sources.names()))
 		c.note(ctx, err, try, "cannot list the queues in asynq; trying again")
 		if err == nil {
 			return nil

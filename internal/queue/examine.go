@@ -85,7 +85,7 @@ func (q *Queues) Pending(ctx context.Context, name string, ids []string) ([]stri
 func (q *Queues) Missing(ctx context.Context, deliveries []task.Delivery) ([]task.Delivery, error) {
 	keys := make([]string, len(deliveries))
 	for i, d := range deliveries {
-		keys[i] = q.deliveries(d.Queue, []string{d.String()})[0]
+		keys[i] = q.deliveries(d.Via(), []string{d.String()})[0]
 	}
 	states, err := q.states(ctx, keys)
 	var missing []task.Delivery

@@ -9,12 +9,19 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
-// listed returns the queues of this installation that asynq lists, by asynq's names. All installations of a Redis share
-// asynq's list. Error: one of Redis.
+// listed returns the queues of this installation that asynq lists, by asynq's names, without those that one node has
+// for itself. Error: one of Redis.
 func (q *Queues) listed(ctx context.Context) ([]string, error) {
+	all, err := q.all(ctx)
+	return shared(all), err
+}
+
+// all is listed with the queues that one node has for itself. All installations of a Redis share asynq's list.
+func (q *Queues) all(ctx context.Context) ([]string, error) {
 	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
 	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
 		return nil, fmt.Errorf("reading asynq's list of queues: %w", err)
@@ -25,6 +32,15 @@ func (q *Queues) listed(ctx context.Context) ([]string, error) {
 		return !ours || others[prefixOf(asynqName)]
 	}), nil
 }
+
+// isNodeQueue reports whether one node alone takes from the queue with that name.
+func isNodeQueue(name string) bool {
+	_, node := task.SplitNodeQueue(name)
+	return node != ""
+}
+
+// shared returns those of some queues that no node has for itself.
+func shared(names []string) []string { return slices.DeleteFunc(names, isNodeQueue) }
 
 // otherInstallations returns which prefixes in asynq's names of queues are those of other installations. With another
 // prefix than the default, the names tell, and the result is nil. With the default, a queue may have a dot in its name:

@@ -143,10 +143,11 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choos
 	calls := make([]lua.Enqueue, len(batches))
 	total := make(map[string]map[string]int, 1) // deliveries by queue and type
 	for _, d := range deliveries {
-		if total[d.Queue] == nil {
-			total[d.Queue] = make(map[string]int, 1)
+		name := d.Via()
+		if total[name] == nil {
+			total[name] = make(map[string]int, 1)
 		}
-		total[d.Queue][d.Type]++
+		total[name][d.Type]++
 	}
 	for i, b := range batches {
 		if choose != nil {
@@ -162,7 +163,7 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choos
 	}
 	for i, r := range results {
 		if r.Err == nil {
-			h.Lengths[deliveries[batches[i].places[0]].Queue] = r.Reply.Length
+			h.Lengths[deliveries[batches[i].places[0]].Via()] = r.Reply.Length
 			for _, e := range r.Reply.Ended {
 				h.Ended[batches[i].placeOf(e.ID)] = endedOf(e)
 			}
@@ -212,10 +213,10 @@ func (q *Queues) batches(deliveries []task.Delivery) []*batch {
 	var all []*batch
 	open := map[string]*batch{} // the batch of a queue that is not full
 	for i, d := range deliveries {
-		b := open[d.Queue]
+		b := open[d.Via()]
 		if b == nil || len(b.places) == batchLimit {
-			b = q.newBatch(d.Queue)
-			open[d.Queue] = b
+			b = q.newBatch(d.Via())
+			open[d.Via()] = b
 			all = append(all, b)
 		}
 		m := messageOf(d, b.queue)
@@ -274,7 +275,7 @@ func (q *Queues) Key(queue string) string {
 func (q *Queues) Recall(ctx context.Context, deliveries []task.Delivery) ([]task.Delivery, error) {
 	byQueue := make(map[string][]task.Delivery, 1)
 	for _, d := range deliveries {
-		byQueue[d.Queue] = append(byQueue[d.Queue], d)
+		byQueue[d.Via()] = append(byQueue[d.Via()], d)
 	}
 	var recalled []task.Delivery
 	var failures []error
@@ -301,7 +302,7 @@ func (q *Queues) Recall(ctx context.Context, deliveries []task.Delivery) ([]task
 // tools show. For a minute it stays as handled, so that a leader that hands it over late does not have it handled again. Error: one
 // of Redis.
 func (q *Queues) Settle(ctx context.Context, d task.Delivery) error {
-	k := lua.AsynqQueue(q.names.asynq(d.Queue))
+	k := lua.AsynqQueue(q.names.asynq(d.Via()))
 	pipe := q.db.Pipeline()
 	pipe.ZRem(ctx, string(k.Completed()), d.String())
 	pipe.ZRem(ctx, string(k.Archived()), d.String())
@@ -316,7 +317,7 @@ func (q *Queues) Settle(ctx context.Context, d task.Delivery) error {
 // A missing delivery is not an error. asynq refuses to delete a delivery that a worker has taken; Forget returns that
 // error.
 func (q *Queues) Forget(d task.Delivery) error {
-	err := q.inspector.DeleteTask(q.names.asynq(d.Queue), d.String())
+	err := q.inspector.DeleteTask(q.names.asynq(d.Via()), d.String())
 	if err == nil || errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
 		return nil
 	}

@@ -27,6 +27,8 @@ const countLimit = 256
 func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[string]handover.Look, error) {
 	type reply struct {
 		waiting *redis.IntCmd
+		active  *redis.IntCmd // of a queue of one node
+		paused  *redis.IntCmd
 		ended   *redis.StringCmd
 		skipped *redis.IntCmd
 	}
@@ -37,9 +39,14 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 		if level != handover.NoLevel {
 			pipe.Set(ctx, string(k.Awaited()), level, awaitedFor) // before the look, so that nothing is missed between the two
 		}
-		replies[name] = reply{
-			pipe.LLen(ctx, string(k.Pending())), pipe.Get(ctx, string(k.Processed())), pipe.Exists(ctx, string(k.Skipped())),
+		r := reply{
+			waiting: pipe.LLen(ctx, string(k.Pending())), ended: pipe.Get(ctx, string(k.Processed())),
+			skipped: pipe.Exists(ctx, string(k.Skipped())), paused: pipe.Exists(ctx, string(k.Paused())),
 		}
+		if isNodeQueue(name) {
+			r.active = pipe.LLen(ctx, string(k.Active()))
+		}
+		replies[name] = r
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its error
 	looks := make(map[string]handover.Look, len(levels))
@@ -53,7 +60,10 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 			failures = append(failures, fmt.Errorf("looking at queue %s: %w", name, err))
 			continue
 		}
-		look := handover.Look{Waiting: int(r.waiting.Val()), Ended: ended}
+		look := handover.Look{Waiting: int(r.waiting.Val()), Ended: ended, Paused: r.paused.Val() > 0}
+		if r.active != nil {
+			look.Active = int(r.active.Val())
+		}
 		if r.skipped.Val() > 0 {
 			if look.Types, err = q.countTypes(ctx, name, look.Waiting); err != nil {
 				failures = append(failures, err)

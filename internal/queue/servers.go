@@ -215,7 +215,7 @@ func (c *Consumer) writeRecord(ctx context.Context, held []*Taken) error {
 		return fmt.Errorf("writing the record of this server: %w", err)
 	}
 	if listed.Val() > 0 && !c.o.Guest { // the server was not on its list, so the queues may not be on theirs
-		if err := publish(ctx, c.o.DB, c.sources.names()); err != nil {
+		if err := publish(ctx, c.o.DB, shared(c.sources.names())); err != nil {
 			return err
 		}
 	}

@@ -183,13 +183,20 @@ func (s *sources) setFree() {
 	s.busy = false
 }
 
-// markAll records that every queue may hold deliveries.
+// markAll records that every queue may hold deliveries that nodes share.
 func (s *sources) markAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, q := range s.queues {
-		s.add(q)
+		if !isNodeQueue(q.name) {
+			s.add(q)
+		}
 	}
+}
+
+// own returns the names of the queues that the node has for itself.
+func (s *sources) own() []string {
+	return slices.DeleteFunc(s.names(), func(name string) bool { return !isNodeQueue(name) })
 }
 
 // add makes a queue one of the marked, unless it rests. The caller holds the mutex.

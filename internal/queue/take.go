@@ -8,14 +8,17 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
 // look marks those of the next lookLimit queues that hold deliveries; those whose server does not say, after a rest. It finds what other
 // programs did: an asynq client that enqueued, or one that resumed a queue. A leader announces a delivery of DTS again that
 // nobody takes.
-func (c *Consumer) look(ctx context.Context) {
-	queues := c.sources.next(lookLimit)
+func (c *Consumer) look(ctx context.Context) { c.lookAt(ctx, c.sources.next(lookLimit)) }
+
+// lookAt is look for some queues.
+func (c *Consumer) lookAt(ctx context.Context, queues []string) {
 	lengths := redisx.CallEach(ctx, &c.errands, redisx.Calls[int64]{
 		Keys: pendingOf(queues),
 		Do:   func(places []int) []redisx.Result[int64] { return lengthsOf(ctx, c.o.DB, redisx.Pick(queues, places)) },
@@ -93,8 +96,9 @@ func (c *Consumer) received(queue string, r redisx.Result[lua.TakeReply], start 
 		c.sources.took(queue, len(r.Reply.Taken), r.Reply.Passed, r.Reply.Left)
 	}
 	all := make([]*Taken, len(r.Reply.Taken))
+	name, node := task.SplitNodeQueue(c.queueOf(queue))
 	for i, d := range r.Reply.Taken {
-		all[i] = &Taken{Queue: c.queueOf(queue), id: d.ID, encoded: d.Msg, queue: queue, at: start}
+		all[i] = &Taken{Queue: name, Placed: node != "", id: d.ID, encoded: d.Msg, queue: queue, at: start}
 	}
 	return all
 }

@@ -58,7 +58,7 @@ func (q *Queues) Tend(ctx context.Context, position int) (Tended, error) {
 // toTend returns up to tendLimit queues of the installation from position on, by asynq's names, and the position after them: 0 after the
 // last.
 func (q *Queues) toTend(ctx context.Context, position int) (found []string, next int, _ error) {
-	all, err := q.listed(ctx)
+	all, err := q.all(ctx)
 	if err != nil {
 		return nil, 0, err
 	}

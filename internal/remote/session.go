@@ -171,6 +171,7 @@ func (s *session) describe() cluster.Node {
 	for _, name := range s.offer.Queues {
 		n.Queues[name] = 1
 	}
+	n.Placed = s.consumer.Placed()
 	if clock.Since(s.told) < machineKept {
 		n.Machine = s.machine
 	}

@@ -15,6 +15,7 @@ type Candidate struct {
 	Slots   int // most tasks that it runs at once
 	Running int // tasks that it runs
 	Waiting int // deliveries for it alone that it has not begun
+	Spare   int // free slots that are not for this leader: others fill them, or the node cannot take anything now
 
 	CPU      float64       // share in use, 0 to 1; NaN if it is not known
 	Memory   float64       // share in use, 0 to 1; NaN if it is not known
@@ -46,8 +47,8 @@ func (c *Candidate) usedBy(now time.Time) float64 {
 // load is how many tasks the node has.
 func (c *Candidate) load() int { return c.Running + c.Waiting }
 
-// free is how many more tasks the node can run now. It is negative if the node has too many.
-func (c *Candidate) free() int { return c.Slots - c.load() }
+// free is how many more tasks the node may get now. It is negative if the node has too many.
+func (c *Candidate) free() int { return c.Slots - c.load() - c.Spare }
 
 // hasRoom reports whether the node has a free slot.
 func (c *Candidate) hasRoom() bool { return c.free() > 0 }

@@ -2,7 +2,9 @@ package scheduler
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -34,6 +36,7 @@ type plan struct {
 func newPlan(s *Scheduler) *plan {
 	o := handover.Options{
 		HandOver: s.o.HandOver, Partitions: s.o.Store.Partitions.Count(), Ask: s.pace.ask, Look: s.pace.names,
+		Seed: rand.Uint64(),
 	}
 	return &plan{
 		s: s, planner: handover.New(o),
@@ -62,13 +65,26 @@ func fleetOf(view cluster.View) handover.Fleet {
 	f := handover.Fleet{Leaders: len(view.Alive(config.RoleScheduler))}
 	for _, n := range view.Nodes {
 		if n.State == cluster.StateAlive && n.Has(config.RoleWorker) {
-			f.Workers = append(f.Workers, handover.Node{
+			w := handover.Node{
 				ID: n.ID, Queues: n.Queues, Types: n.Types, Capacity: n.Capacity, Running: n.Running, Guest: n.Via != "",
-			})
+				Placed: n.Placed, Name: n.Name, Labels: n.Values, CPU: math.NaN(), Memory: math.NaN(), Beat: n.LastBeat,
+				Response: time.Duration(n.Response * float64(time.Millisecond)),
+			}
+			if m := n.Machine; m != nil && m.CPU != nil {
+				w.CPU = *m.CPU
+			}
+			if m := n.Machine; m != nil && m.Memory != nil {
+				w.Memory = m.Memory.Share()
+			}
+			w.Weight, _ = strconv.Atoi(n.Labels[weightLabel]) // 0, which counts as 1, for what is no number
+			f.Workers = append(f.Workers, w)
 		}
 	}
 	return f
 }
+
+// weightLabel is the label of a node that says how many turns it gets for one of others.
+const weightLabel = "weight"
 
 // workersChanged is called when workers have come or gone.
 func (p *plan) workersChanged() {
@@ -109,7 +125,7 @@ func (p *plan) ask(ctx context.Context, partition int) {
 	p.s.warn(ctx, partition, "cannot look for asynq's own servers", p.readForeign(ctx, lanes))
 	var levels map[string]int
 	p.tell(func(h *handover.Planner, now time.Time) { lanes, levels = h.Asks(partition, now) })
-	if len(lanes) == 0 {
+	if len(levels) == 0 {
 		return
 	}
 	looks, err := p.lookAt(ctx, levels)

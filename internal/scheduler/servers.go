@@ -46,7 +46,7 @@ func (p *plan) handOver(ctx context.Context, deliveries []task.Delivery) queue.H
 	var open, away []int
 	p.tell(func(h *handover.Planner, _ time.Time) {
 		for i, d := range deliveries {
-			switch h.Server(d.Queue) {
+			switch h.Server(d.Via()) {
 			case handover.Answers:
 				open = append(open, i)
 			case handover.Silent:
@@ -81,7 +81,7 @@ func (p *plan) enqueueAt(
 	some := redisx.Pick(deliveries, places)
 	queues := make([]string, len(some))
 	for k, d := range some {
-		queues[k] = d.Queue
+		queues[k] = d.Via()
 	}
 	results := callEach(ctx, p, e, queues, func(of []int) []redisx.Result[part] {
 		h := p.enqueue(ctx, redisx.Pick(some, of))

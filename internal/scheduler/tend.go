@@ -10,9 +10,9 @@ import (
 // commonPartition is the partition whose leader does what one node does for the whole installation.
 const commonPartition = 0
 
-// tend tends asynq's queues, some in each round, at intervals until ctx ends, if this is the leader of commonPartition. A queue that
-// cannot be tended holds up no other: the next round goes on behind it. It needs no fence: two leaders that tend at the same time do no
-// harm.
+// tend tends asynq's queues, some in each round, at intervals until ctx ends, if this is the leader of commonPartition.
+// A queue that cannot be tended holds up no other: the next round goes on behind it. It needs no fence: two leaders
+// that tend at the same time do no harm.
 func (t *term) tend(ctx context.Context) error {
 	if t.partition != commonPartition {
 		<-ctx.Done()
@@ -22,7 +22,10 @@ func (t *term) tend(ctx context.Context) error {
 	for ctx.Err() == nil {
 		tended, err := t.s.o.Queues.Tend(ctx, position)
 		t.warn(ctx, "cannot tend some of asynq's queues", err)
-		position = tended.Next
+		if position = tended.Next; position == 0 {
+			_, err = t.s.o.Queues.DropNodeQueues(ctx, t.s.o.Members.View().Gone)
+			t.warn(ctx, "cannot delete the queues of nodes that have gone", err)
+		}
 		if tended.Orphans > 0 {
 			t.s.o.Log.Info("returned deliveries of workers that died", "count", tended.Orphans)
 		}
@@ -31,7 +34,8 @@ func (t *term) tend(ctx context.Context) error {
 	return nil
 }
 
-// toldLook passes on which schedule may need somebody, or no longer does. If too many wait, the next look at all finds it.
+// toldLook passes on which schedule may need somebody, or no longer does. If too many wait, the next look at all finds
+// it.
 func (s *Scheduler) toldLook(schedule task.Ref) {
 	select {
 	case s.look <- schedule:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -156,15 +157,19 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 }
 
 // parkUnrunnable takes back tasks whose deliveries wait in asynq though no worker can run them any more. There they would
-// take the room of others, and could not be counted. A delivery that somebody has taken stays as it is.
+// take the room of others, and could not be counted. What one node alone was to take and has not comes back, too: it may
+// go to another one. A delivery that somebody has taken stays as it is.
 func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
 	s, err := t.s.plan.split(ctx, w.Waiting)
 	if err != nil { // somebody may serve them
-		return err
+		s.Unserved = nil
+		s.Apart = slices.DeleteFunc(s.Apart, func(d task.Delivery) bool { return d.Reach == "" })
 	}
 	unserved, errUnserved := t.recall(ctx, w, s.Unserved)
-	apart, errApart := t.recall(ctx, w, s.Apart)
-	err = t.takeBack(ctx, unserved, apart)
+	placed := slices.DeleteFunc(slices.Clone(s.Served), func(d task.Delivery) bool { return d.Node == "" })
+	apart, errApart := t.recall(ctx, w, append(s.Apart, placed...))
+	t.s.plan.tell(func(h *handover.Planner, now time.Time) { h.Left(apart, now) })
+	err = errors.Join(err, t.takeBack(ctx, unserved, apart))
 	if len(unserved)+len(apart) > 0 {
 		t.s.wake(t.partition) // so that a claim sees what waits
 	}
@@ -176,7 +181,7 @@ func (t *term) recall(ctx context.Context, w *partition.Watched, deliveries []ta
 	var reachable []task.Delivery
 	t.s.plan.tell(func(h *handover.Planner, _ time.Time) {
 		for _, d := range deliveries {
-			if h.Server(d.Queue) == handover.Answers {
+			if h.Server(d.Via()) == handover.Answers {
 				reachable = append(reachable, d)
 			}
 		}
@@ -266,5 +271,5 @@ func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended
 	if ended.State == task.Failed { // the delivery stays in asynq as a dead letter
 		return nil
 	}
-	return t.s.o.Queues.Settle(ctx, task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})
+	return t.s.o.Queues.Settle(ctx, task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue, Node: queued.Placed})
 }

@@ -19,11 +19,34 @@ type Delivery struct {
 	FairKey    string
 	FairWeight int
 	LimitKey   string // of the task, as in its definition
+	Reach      string // of the task, as in its definition
+	Node       string // the only one that may take it; "" if all that serve the queue may
 	// ClaimedAt is when the task was claimed for the attempt. It tells the deliveries of one id apart: a task that was taken
 	// back, as to be changed, is claimed for the same attempt again, and a later task may have the same id.
 	ClaimedAt time.Time
 	Trace     string // of the task, as in its definition
 }
+
+// nodeMark stands between the name of a queue and a node. It is in neither of both.
+const nodeMark = "@"
+
+// NodeQueue returns the name of the queue in which deliveries of a queue wait for one node; the queue itself for "".
+func NodeQueue(queue, node string) string {
+	if node == "" {
+		return queue
+	}
+	return queue + nodeMark + node
+}
+
+// SplitNodeQueue returns the queue and the node of a name that NodeQueue returned. The node is "" for that of a queue
+// that all nodes share.
+func SplitNodeQueue(name string) (queue, node string) {
+	queue, node, _ = strings.Cut(name, nodeMark)
+	return queue, node
+}
+
+// Via returns the name of the queue in which the delivery waits.
+func (d Delivery) Via() string { return NodeQueue(d.Queue, d.Node) }
 
 // String returns "namespace:id:attempt": the id of the delivery in asynq.
 func (d Delivery) String() string { return d.Ref.String() + ":" + strconv.Itoa(d.Attempt) }

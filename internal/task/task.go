@@ -39,6 +39,8 @@ type Definition struct {
 	FairKey    string // tasks of a queue with the same one share turns with those of other keys; "" for none
 	FairWeight int    // how many turns the key gets for one of others; 0 for 1, which is normal
 	LimitKey   string // the keys under which limits count it, with commas between: see LimitKeys; "" for none
+	Reach      string // where it may run, as package route writes it; "" for any node
+	RouteKey   string // by which its route chooses a node; "" for none
 
 	// Trace is the traceparent (W3C) of the span that submitted the task, of which its attempts are children; "" for none.
 	// It is no part of the content: the same submission within another trace is the same task.
@@ -63,6 +65,7 @@ type Task struct {
 	MoveRequested   time.Time       // set while a running task is asked to move to another worker
 	Limits          []string        // of which a queued or running task holds a slot, or under which a scheduled one has waited
 	Node            string          // the node that runs or ran the newest attempt
+	Placed          string          // the node to which alone the newest attempt was handed over; "" for none
 	Run             string          // the run token of the newest attempt; a report must carry it
 	Progress        int             // 0 to 100 percent
 	ProgressNote    string          // what the newest attempt is at, at most ProgressNoteLimit bytes

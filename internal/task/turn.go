@@ -37,10 +37,12 @@ func ValidateFairKey(key string) error {
 	return nil
 }
 
-// validateTurn checks what says when the task has its turn among those that wait, and which limits count it. Error:
-// CodeInvalid.
+// validateTurn checks what says when the task has its turn among those that wait, which limits count it, and
+// where it runs. Error: CodeInvalid.
 func (d Definition) validateTurn() error {
-	return Join(d.validatePriority(), ValidateFairKey(d.FairKey), d.validateWeight(), ValidateLimitKey(d.LimitKey))
+	return Join(
+		d.validatePriority(), ValidateFairKey(d.FairKey), d.validateWeight(), ValidateLimitKey(d.LimitKey), d.validateReach(),
+	)
 }
 
 func (d Definition) validatePriority() error {

@@ -30,6 +30,32 @@ var shownPrecedence = []string{
 	`name="limit_key" value="b,a"`,
 }
 
+// typedReach is what somebody types who says where a task runs.
+var typedReach = []string{
+	"select", "zone in (us, eu),gpu", "prefer", "10:a=b\r\n!spot", "route", `{"by": "hash", "key": "tenant-7"}`,
+}
+
+// The form takes where a task runs, the page of the task shows it, and a copy has it.
+func TestSubmit_TakesWhereATaskRuns(t *testing.T) {
+	inKnowing(t, func(w *world) {
+		fields := append([]string{"type", "http", "id", "a", "payload.url", "http://localhost/a"}, typedReach...)
+		w.expectDone("/submit", w.typed("/submit?type=http", fields...), "/tasks/default/a?said=submitted")
+		const route = `{&#34;by&#34;:&#34;hash&#34;,&#34;key&#34;:&#34;tenant-7&#34;}`
+		w.expect("/tasks/default/a", `<dt>Nodes, by labels</dt><dd><code dir="auto">gpu,zone in (eu,us)</code></dd>`,
+			`<dt>Preferred nodes</dt><dd><code dir="auto">10:a=b; 1:!spot</code></dd>`,
+			`<dt>Route</dt><dd><code dir="auto">`+route+`</code></dd>`)
+		w.expect("/submit?from=default/a", `name="select" value="gpu,zone in (eu,us)"`, "10:a=b\n1:!spot</textarea>",
+			`name="route" value="`+route+`"`)
+		w.submit("b", nil)
+		text := w.get("/tasks/default/b").text
+		if strings.Contains(text, "Nodes, by labels") || strings.Contains(text, "<dt>Route") {
+			t.Errorf("a task that runs anywhere shows where:\n%s", text)
+		}
+		w.get("/prefer/language/zh")
+		w.expect("/tasks/default/a", "<dt>节点（按标签）</dt>", "<dt>优先节点</dt>", "<dt>路由</dt>")
+	})
+}
+
 // The form takes the precedence of a task, the page of the task shows it, and a copy has it.
 func TestSubmit_TakesThePrecedence(t *testing.T) {
 	inKnowing(t, func(w *world) {
@@ -69,6 +95,13 @@ func TestForms_SayWhatIsWrongWithAPrecedence(t *testing.T) {
 			"a wrong key":     {[]string{"limit_key", "a, b"}, "limit_key", "must be 1 to 100 characters of"},
 			"a key twice":     {[]string{"limit_key", "a,a"}, "limit_key", "twice: name each key once"},
 			"below the least": {[]string{"priority", "-1"}, "priority", "a whole number from 0 on"},
+			"a wrong label":   {[]string{"select", "a=b=c"}, "select", "term 1"},
+			"no preference":   {[]string{"prefer", "a:b"}, "prefer", "must be like 10:zone=eu"},
+			"a wrong wish":    {[]string{"prefer", "a\n101:b"}, "prefer", "[1].weight: 101 must be 1 to 100"},
+			"no route":        {[]string{"route", "nearest"}, "route", "by: &#34;nearest&#34; must be one of any, first"},
+			"no JSON":         {[]string{"route", `{"by": "hash"`}, "route", "must be like round, or"},
+			"a route's field": {[]string{"route", `{"by": "hash", "name": "a"}`}, "route", "must be like round, or"},
+			"no key":          {[]string{"route", "hash"}, "route", "key: is missing"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				fields := append([]string{"type", "http", "payload.url", "http://localhost/a"}, c.fields...)
@@ -88,6 +121,7 @@ func TestForms_SayWhatIsWrongWithAPrecedence(t *testing.T) {
 func TestScheduleFields_TakeThePrecedence(t *testing.T) {
 	inKnowing(t, func(w *world) {
 		fields := append([]string{"every", "1h", "payload.url", "http://localhost/a"}, typedPrecedence...)
+		fields = append(fields, typedReach...)
 		form := w.inFields("check", fields...)
 		text := w.reshaped(newSchedulePath, maps.Clone(form), showText, "true").Get("text")
 		for _, line := range []string{"priority: 9\n", "fair_key: customer-7\n", "fair_weight: 3\n", "limit_key: b,a\n"} {
@@ -99,7 +133,7 @@ func TestScheduleFields_TakeThePrecedence(t *testing.T) {
 		w.expectDone(newSchedulePath, w.checked(newSchedulePath, form), "/schedules/shop/a?n=1&said=put")
 		got, err := w.control.GetSchedule(w.ctx, control.Caller{Namespace: "shop"}, "a")
 		if err != nil || got.Task.Priority != 9 || got.Task.FairKey != "customer-7" || got.Task.FairWeight != 3 ||
-			got.Task.LimitKey != "b,a" {
+			got.Task.LimitKey != "b,a" || got.Task.Reach != "gpu,zone~in~(eu,us);10*a=b|1*!spot;hash:61:" {
 			t.Errorf("%v, %+v", err, got.Task)
 		}
 	})

@@ -189,6 +189,7 @@ func (v *visit) typeIn(d manifest.Document) {
 		"priority": numberText(wire.Value(t.Priority)), "fair_key": wire.Value(t.FairKey),
 		"fair_weight": numberText(wire.Value(t.FairWeight)), "limit_key": wire.Value(t.LimitKey),
 	}
+	maps.Copy(values, reachTexts(t.Select, t.Prefer, t.Route))
 	values["retry.delays"] = strings.Join(retry.Delays, ", ")
 	if t.OnEnd != nil {
 		raw, _ := json.Marshal(t.OnEnd) // of texts, numbers and JSON

@@ -116,7 +116,9 @@ func TestReshape_BringsATextBackIntoFields(t *testing.T) {
 			"id", "a", "namespace", "shop", "cron", "0 9 * * *", "timezone", "Europe/Berlin", "queue", "reports",
 			"overlap", "queue", "misfire.policy", "all", "owner", "ann", "timeout", "1m30s", "retention", "24h",
 			"start_by", "1h", "retry.max_attempts", "3", "retry.delays", "1m, 5m",
-			"priority", "2", "fair_key", "b", "limit_key", "b,a", "payload.url", "http://localhost/a",
+			"priority", "2", "fair_key", "b", "limit_key", "b,a",
+			"select", "gpu", "prefer", "3:zone=eu\n1:a", "route", `{"by":"failover","order":["b","a"]}`,
+			"payload.url", "http://localhost/a",
 			"payload.headers", "X-A: 1",
 		}
 		text := w.reshaped(newSchedulePath, w.fill(newSchedulePath, typed...), showText, "true")

@@ -53,7 +53,7 @@ func (v *visit) scheduleFurther() []formField {
 		{Name: "overlap", Label: v.T("If the run before has not ended"), Hint: "skip, queue, allow, replace"},
 		{Name: "misfire.policy", Label: v.T("If ticks were missed"), Hint: "once, skip, all"},
 	}
-	further := slices.Concat(v.attemptFields(), []formField{v.ownerField()}, v.precedenceFields())
+	further := slices.Concat(v.attemptFields(), []formField{v.ownerField()}, v.precedenceFields(), v.reachFields())
 	return append(slices.Concat(fields, further), v.followUpField())
 }
 
@@ -85,6 +85,10 @@ func (v *visit) typedDocument() (d manifest.Document, _ error) {
 	if err := v.setPrecedence(&precedence, get); err != nil {
 		return d, err
 	}
+	reach, err := v.reachOf(get)
+	if err != nil {
+		return d, err
+	}
 	s := manifest.Schedule{ID: get("id"), ScheduleDefinition: wire.ScheduleDefinition{
 		Cron: wire.Given(get("cron")), Every: wire.Given(get("every")), Timezone: wire.Given(get("timezone")),
 		Owner: wire.Given(get("owner")), Overlap: wire.Given(wire.Overlap(get("overlap"))),
@@ -93,6 +97,7 @@ func (v *visit) typedDocument() (d manifest.Document, _ error) {
 			Retention: wire.Given(get("retention")), StartBy: wire.Given(get("start_by")),
 			Priority: wire.Given(precedence.Priority), FairKey: wire.Given(precedence.FairKey),
 			FairWeight: wire.Given(precedence.FairWeight), LimitKey: wire.Given(precedence.LimitKey),
+			Select: reach.Select, Prefer: reach.Prefer, Route: reach.Route,
 		},
 	}}
 	if policy := get("misfire.policy"); policy != "" {

@@ -152,6 +152,7 @@ func (v *visit) firstValues(t task.Task) map[string]string {
 		"start_by": durationText(t.StartBy), "once": definition.OnceText(t.Once), "priority": numberText(t.Priority),
 		"fair_key": t.FairKey, "fair_weight": numberText(t.FairWeight), "limit_key": t.LimitKey,
 	}
+	maps.Copy(first, reachTexts(definition.Reach(t.Definition)))
 	first["retry.max_attempts"] = numberText(t.Retry.MaxAttempts)
 	var delays []string
 	for _, d := range t.Retry.Delays {
@@ -235,7 +236,7 @@ func (v *visit) whenFields() []formField {
 // furtherFields are those that few need.
 func (v *visit) furtherFields() []formField {
 	fields := append(v.attemptFields(), v.ownerField(), v.onceField())
-	return append(append(fields, v.precedenceFields()...), v.followUpField())
+	return append(slices.Concat(fields, v.precedenceFields(), v.reachFields()), v.followUpField())
 }
 
 // attemptFields are those of the attempts of a task, and of how long it may wait and is kept.
@@ -329,6 +330,7 @@ func (v *visit) definitionOf(form url.Values) (task.Definition, error) {
 	d.OnEnd, err = v.followUpOf(get("on_end"))
 	wrong.add(err)
 	wrong.add(v.setPrecedence(&d, get))
+	wrong.add(v.setReach(&d, get))
 	d.Once, err = v.onceOf(get("once"), get("due"))
 	wrong.add(err)
 	labels, said := v.pairsOf(form.Get("labels"), "=")

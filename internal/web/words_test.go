@@ -87,14 +87,17 @@ func TestSchedule_ShowsAllOfItsFacts(t *testing.T) {
 			d.Jitter, d.Misfire.Policy = 1500*time.Millisecond, schedule.MisfireAll
 			d.Task.Timeout, d.Task.Retry.MaxAttempts = 90*time.Second, 3
 			d.Task.Priority, d.Task.FairKey, d.Task.FairWeight = 7, "acme", 2
-			d.Task.LimitKey = "b,a"
+			d.Task.LimitKey, d.Task.Reach = "b,a", "gpu;2*zone=eu;round"
 		})
 		w.expect("/schedules/default/hourly",
 			"<dt>Not before</dt><dd><time", "<dt>Not after</dt><dd><time", "<dt>Ends after</dt><dd>9 runs</dd>",
 			"<dt>Jitter</dt><dd>up to 1.5 s</dd>", "<dt>Missed ticks</dt><dd>all: each of them runs, at most 100</dd>",
 			"<dt>Timeout of an attempt</dt><dd>90 s</dd>", "<dt>Attempts at most</dt><dd>3</dd>",
 			"<dt>Priority</dt><dd>7</dd>", `<dt>Fair key</dt><dd><code dir="auto">acme</code>, weight 2</dd>`,
-			`<dt>Limit keys</dt><dd><code dir="auto">b,a</code></dd>`)
+			`<dt>Limit keys</dt><dd><code dir="auto">b,a</code></dd>`,
+			`<dt>Nodes, by labels</dt><dd><code dir="auto">gpu</code></dd>`,
+			`<dt>Preferred nodes</dt><dd><code dir="auto">2:zone=eu</code></dd>`,
+			`<dt>Route</dt><dd><code dir="auto">round</code></dd>`)
 	})
 }
 

@@ -27,6 +27,8 @@ const (
 	QueueFull        Code = "queue_full"
 	SameKey          Code = "same_key"
 	Limited          Code = "limited"
+	NoNode           Code = "no_node"
+	NodeFull         Code = "node_full"
 )
 
 // Meaning is a code and what it says.
@@ -51,8 +53,10 @@ var Codes = []Meaning{
 	{RedisFull, "Redis is almost full, so leaders hold ticks back."},
 	{QueueUnserved, "No living node takes tasks from the queue."},
 	{TypeUnserved, "Living nodes serve the queue, and none of them runs the type."},
+	{NoNode, "No living node is one on which it may run, by its selector or its route."},
 	{QueuePaused, "Somebody has paused the queue."},
 	{Limited, "A limit has no slot, lets no task start yet, or is paused."},
+	{NodeFull, "The nodes to which it may go have no free slot."},
 	{SlotsTaken, "All slots of the nodes that can run it are taken."},
 	{QueueFull, "As many tasks wait in the queue as its capacity allows."},
 	{Delivery, "Nothing holds it up: a leader hands it over, or a worker takes it."},

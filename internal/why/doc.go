@@ -7,9 +7,9 @@
 //	     |
 //	is handed over        redis_silent, slot_moving, no_leader
 //	     |
-//	has a worker          queue_unserved, type_unserved
+//	has a worker          queue_unserved, type_unserved, no_node
 //	     |
-//	is taken              queue_paused, slots_taken; delivery if nothing holds it up
+//	is taken              queue_paused, limited, node_full, slots_taken; delivery if nothing holds it up
 //	     |
 //	runs                  it waits for nothing
 //	     |

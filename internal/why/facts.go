@@ -1,9 +1,11 @@
 package why
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -50,6 +52,8 @@ type Path struct {
 // Worker is a node that takes tasks from queues, as its last heartbeat tells.
 type Worker struct {
 	ID       string
+	Name     string       // "" if it does not say: then it is the ID
+	Labels   route.Labels // nil for none
 	Alive    bool
 	Draining bool     // it lives, and takes nothing new
 	Cordon   *Cordon  // nil: it is not cordoned
@@ -81,6 +85,17 @@ func (w Worker) runs(taskType string) bool {
 
 // serves reports whether the worker serves a queue, or did when it lived.
 func (w Worker) serves(queue string) bool { return slices.Contains(w.Queues, queue) }
+
+// name returns the name of the worker.
+func (w Worker) name() string { return cmp.Or(w.Name, w.ID) }
+
+// label returns the values that the worker has under the name of a label.
+func (w Worker) label(name string) []string {
+	if w.Labels == nil {
+		return nil
+	}
+	return w.Labels(name)
+}
 
 // takes reports whether the worker takes tasks from a queue.
 func (w Worker) takes(queue string) bool {

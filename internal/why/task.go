@@ -23,10 +23,12 @@ func OfTask(f TaskFacts) []Reason {
 		}}
 	case t.State == task.Queued:
 		return f.queued()
+	case f.misplaced() != nil:
+		return f.misplaced()
 	case t.DueAt.After(f.Now):
 		return f.early()
 	}
-	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.limited(), f.crowded())
+	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.unmatched(), f.paused(), f.limited(), f.busy())
 	for i := range reasons {
 		if code := reasons[i].Code; code == SlotsTaken || code == Delivery || code == Limited {
 			reasons[i].Detail += f.turn()
@@ -59,7 +61,7 @@ func (f TaskFacts) early() []Reason {
 		const text = "Wait: it was submitted with the mode %s of the key %q, which says when it is due."
 		r.Do = fmt.Sprintf(text, t.Once.Mode, t.Once.Key)
 	}
-	return join([]Reason{r}, f.handOver(), f.attended(), f.paused())
+	return join([]Reason{r}, f.handOver(), f.attended(), f.unmatched(), f.paused())
 }
 
 // further says of a reason that it is about a further attempt, and why there is one.
@@ -94,7 +96,18 @@ func (f TaskFacts) queued() []Reason {
 	case f.Place == Pending && f.Blocked == nil: // it needs no leader any more
 		return f.orOnItsWay(f.attended(), f.paused(), f.crowded())
 	}
+	if _, ok := f.reach(); ok { // it has a node
+		return f.orOnItsWay(f.handOver(), f.attended())
+	}
 	return f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.crowded())
+}
+
+// busy returns whether all slots are taken of the nodes to which the task may go.
+func (f TaskFacts) busy() []Reason {
+	if _, ok := f.reach(); ok {
+		return f.occupied()
+	}
+	return f.crowded()
 }
 
 // orOnItsWay joins reasons. If there are none, the task is on its way.
@@ -112,6 +125,9 @@ func (f TaskFacts) orOnItsWay(parts ...[]Reason) []Reason {
 	case f.Place == Pending:
 		r.Since = f.Task.QueuedAt
 		r.Detail = fmt.Sprintf("It is in the queue %q, and a worker is about to take it.", f.Queue)
+	case f.Task.Reach != "":
+		r.Since = f.Task.QueuedAt
+		r.Detail = "Its leader has given it to a node, which is about to take it."
 	default:
 		r.Since = f.Task.QueuedAt
 		r.Detail = "Its leader has claimed it, and is about to put it into its queue."

@@ -450,3 +450,85 @@ func TestOfQueue_SaysHowManyTasksWait(t *testing.T) {
 	expect(t, "both", why.OfQueue(f), []why.Code{why.TypeUnserved, why.SlotsTaken}, "5 of 8 tasks wait for one.")
 	expect(t, "slots", why.OfQueue(f)[1:], []why.Code{why.SlotsTaken}, "3 of 8 tasks wait for a slot.")
 }
+
+// zones are the workers a, b and c in zones of their own, with those numbers of running tasks, and two slots each.
+func zones(a, b, c int) func(*why.Path) {
+	return func(p *why.Path) {
+		p.Workers = nil
+		for i, running := range []int{a, b, c} {
+			name := []string{"a", "b", "c"}[i]
+			p.Workers = append(p.Workers, why.Worker{
+				ID: "node-" + name, Name: name, Alive: true, Queues: []string{"mails"}, Types: []string{"http"}, Capacity: 2,
+				Running: running, Labels: func(label string) []string { return map[string][]string{"zone": {name}}[label] },
+			})
+		}
+	}
+}
+
+func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
+	t.Parallel()
+	idle, full, partly := zones(0, 0, 0), zones(2, 2, 2), zones(2, 1, 0)
+	and := func(first, then func(*why.Path)) func(*why.Path) { return func(p *why.Path) { first(p); then(p) } }
+	for name, c := range map[string]struct {
+		reach string
+		path  func(*why.Path)
+		codes []why.Code
+		words []string
+	}{
+		"matches": {"zone=a;;", idle, []why.Code{why.Delivery}, nil},
+		"no node": {"gpu,zone=a;;", idle, []why.Code{why.NoNode}, []string{
+			`type "http" from the queue "mails", no node matches gpu, zone=a (of 3: 0 satisfy gpu, 1 satisfy zone=a).`,
+			"--queues mails=1 --labels", "dtsctl task change nightly --select ''",
+		}},
+		"cordoned": {"zone=b;;", and(idle, func(p *why.Path) {
+			p.Workers[1].Cordon = &why.Cordon{Of: "b", By: "ann"}
+		}), []why.Code{why.NoNode}, []string{"The node node-b matches, and is cordoned by ann.", "node uncordon b"}},
+		"unserved": {"zone=a;;", and(idle, func(p *why.Path) { p.Workers = nil }), []why.Code{why.QueueUnserved}, nil},
+		"asynq's server does not count": {"zone=a;;", and(idle, func(p *why.Path) {
+			p.Workers, p.Foreign = nil, 3
+		}), []why.Code{why.NoNode}, []string{`No living node takes tasks of type "http" from the queue "mails".`}},
+		"fleet not known": {"gpu;;", and(idle, func(p *why.Path) { p.FleetUnknown = true }), []why.Code{why.Delivery}, nil},
+		"no node, and paused": {
+			"gpu;;", and(idle, func(p *why.Path) { p.Paused = true }), []why.Code{why.NoNode, why.QueuePaused}, nil,
+		},
+		"all that match are full": {"zone~in~(a,b);;", zones(2, 3, 0), []why.Code{why.NodeFull}, []string{
+			"No node on which it may run has a free slot: a 2/2, b 3/2.", "dtsctl task change nightly --select",
+		}},
+		"one that matches has room": {"zone~in~(a,b);;", zones(2, 1, 0), []why.Code{why.Delivery}, nil},
+		"a route, all full":         {";;round", full, []why.Code{why.NodeFull}, []string{"a 2/2, b 2/2, c 2/2."}},
+		"failover, the first is full": {";;failover:d,a,b", partly, []why.Code{why.NodeFull}, []string{
+			"the first node of its order that lives, which has no free slot: a 2/2.",
+		}},
+		"failover, the first is free":   {";;failover:c,a", partly, []why.Code{why.Delivery}, nil},
+		"busy over, the second is free": {";;busy_over:a,b", partly, []why.Code{why.Delivery}, nil},
+		"busy over, all full": {
+			";;busy_over:b,a", zones(2, 2, 0), []why.Code{why.NodeFull}, []string{"b 2/2, a 2/2."},
+		},
+		"order of dead nodes": {";;failover:d,e", idle, []why.Code{why.NoNode}, []string{
+			"None of the nodes of its route takes it now: d, e.", "dtsctl task change nightly --route any",
+		}},
+		"sticky": {";;hash:7:require", partly, []why.Code{why.NodeFull}, []string{
+			"It waits for the node of its key, if that is one of those without a free slot: a 2/2.",
+		}},
+		"a little sticky": {";;hash:7:prefer", partly, []why.Code{why.Delivery}, nil},
+		"hash":            {";;hash:7:", partly, []why.Code{why.Delivery}, nil},
+		"damaged": {";;nearest", full, []why.Code{why.Unreadable}, []string{
+			"where it may run", "dtsctl task change nightly --select '' --prefer '' --route any",
+		}},
+	} {
+		f := why.TaskFacts{Path: path(c.path), Task: task.Task{State: task.Scheduled, DueAt: now.Add(-time.Minute)}}
+		f.Task.Ref, f.Task.Reach = ref, c.reach
+		expect(t, name, why.OfTask(f), c.codes, c.words...)
+	}
+	many := zones(2, 2, 2)
+	f := why.TaskFacts{Task: task.Task{State: task.Scheduled, DueAt: now}, Path: path(func(p *why.Path) {
+		many(p)
+		p.Workers = append(append(p.Workers, p.Workers...), p.Workers[2])
+	})}
+	f.Task.Ref, f.Task.Reach = ref, ";;first"
+	expect(t, "many nodes", why.OfTask(f), []why.Code{why.NodeFull}, "a 2/2, b 2/2, c 2/2, a 2/2, b 2/2, and 2 more.")
+	f.Task.State, f.Task.Attempt = task.Queued, 1
+	expect(t, "handed to a node", why.OfTask(f), []why.Code{why.Delivery}, "Its leader has given it to a node")
+	f.Task.State, f.Task.Attempt, f.Task.Reach, f.Task.DueAt = task.Scheduled, 0, "gpu;;", now.Add(time.Hour)
+	expect(t, "future, no node", why.OfTask(f), []why.Code{why.NotDue, why.NoNode})
+}

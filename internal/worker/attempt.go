@@ -193,7 +193,9 @@ func (a *attempt) perform() error {
 		return a.settleShared(run)
 	}
 	e.Reason, e.Timeout = task.CutError(e.Reason, task.ErrorLimit), a.w.o.Types.Timeout(run.Task.Definition)
-	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
+	took := clock.Since(start)
+	a.w.noteResponse(took)
+	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(took.Seconds())
 	return a.report(run, e)
 }
 

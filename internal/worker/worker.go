@@ -80,6 +80,7 @@ type Worker struct {
 	reports  chan struct{} // one entry for each attempt without a slot whose end is not reported yet
 	started  atomic.Int64  // makes run tokens unique
 	running  atomic.Int64  // attempts that run
+	response atomic.Int64  // in ns; see Response
 	ready    chan struct{}
 	hasBegun chan struct{} // wakes keepLeases; its buffer of one merges several signals
 	begins   *batch.Groups[tasks.Start, tasks.Begun]
@@ -127,6 +128,37 @@ func New(o Options) *Worker {
 
 // Running is the number of attempts that run now.
 func (w *Worker) Running() int { return int(w.running.Load()) }
+
+// Placed returns how many deliveries the worker has taken that were handed over to its node alone, by queue; nil for
+// none.
+func (w *Worker) Placed() (placed map[string]int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.taking {
+		for name, n := range p.consumer.Placed() {
+			if placed == nil {
+				placed = make(map[string]int, 1)
+			}
+			placed[name] += n
+		}
+	}
+	return placed
+}
+
+// responseShare is how much one attempt counts in the average of their times, as a part of 1.
+const responseShare = 16
+
+// noteResponse notes how long an attempt took. If two end at once, one of them may not count.
+func (w *Worker) noteResponse(took time.Duration) {
+	average := w.response.Load()
+	if average == 0 {
+		average = int64(took)
+	}
+	w.response.Store(max(average+(int64(took)-average)/responseShare, 1))
+}
+
+// Response returns how long attempts took lately, on average; 0 if none has ended.
+func (w *Worker) Response() time.Duration { return time.Duration(w.response.Load()) }
 
 // Ready is closed when the worker takes deliveries.
 func (w *Worker) Ready() <-chan struct{} { return w.ready }

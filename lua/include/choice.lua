@@ -1,14 +1,15 @@
 -- choice: chooses due tasks of queues and lanes, by their names.
 -- needs: arg limit, arg quota
--- includes: changes, turn, closed, waiting, lanes, leaving, apart, slots
+-- includes: changes, turn, closed, waiting, lanes, leaving, apart, slots, nodes
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
 local holds = {} -- the limits of which each takes a slot, false for none
+local goes_to = {} -- the node to which each goes, false for any
 
 -- choose takes a task, which counts for the quota of a name.
 local function choose(name, member, due, record, limits)
   local i = #members + 1
-  members[i], dues[i], records[i], holds[i] = member, due, record, limits or false
+  members[i], dues[i], records[i], holds[i], goes_to[i] = member, due, record, limits or false, next_node(name, member)
   left[name] = left[name] - 1
 end
 
@@ -22,9 +23,13 @@ local function may_overtake(place, due)
 end
 
 -- choose_or_leave takes a due task, or leaves it if there is no room for it, others wait that may have been due before,
--- or most are chosen. A lane of a fair key that has no quota of its own has a part in that of its pool.
+-- or most are chosen. A lane of a fair key that has no quota of its own has a part in that of its pool. One of a reach
+-- has none: its tasks wait until the leader says to which nodes they go.
 local function choose_or_leave(place, member, due, record, most)
   local name = left[place.name] and place.name or place.pool
+  if place.reach and not has_node(name) then
+    return leave(place, member, due, record)
+  end
   left[name] = left[name] or is_closed(name) and 0 or quota
   if left[name] > 0 and may_overtake(place, due) and #members < most and take_slots(place.limits) then
     return choose(name, member, due, record, place.limits)
@@ -32,12 +37,20 @@ local function choose_or_leave(place, member, due, record, most)
   leave(place, member, due, record)
 end
 
+-- may_go_on returns whether a task may be chosen that waited under a name, apart from its limits.
+local function may_go_on(name, place)
+  if place.reach then
+    return place.name == name and has_node(name)
+  end
+  return place.name == name or not place.apart and name_of(place) == name
+end
+
 -- go_on has a task go on that waited under a name. One for whose lane there is no name is chosen with its pool.
 local function go_on(name, place, member, rank, record)
   local due = due_of_rank(rank)
   if not place then
     return choose(name, member, due, record)
-  elseif (place.name == name or not place.apart and name_of(place) == name) and take_slots(place.limits) then
+  elseif may_go_on(name, place) and take_slots(place.limits) then
     return choose(name, member, due, record, place.limits)
   elseif place.name == name then
     leave(place, member, due, record)

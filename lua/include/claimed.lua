@@ -11,10 +11,11 @@ local function has_follow_up(head)
 end
 
 -- claimed_state returns the state of a scheduled task, nil if it was never claimed, as it is when it is queued, and the
--- number of the attempt. head is the first line of its definition, and limits are those of which it holds a slot, nil
--- for none. Times are text.
-local function claimed_state(text, due, at, head, limits)
-  local mark = (has_follow_up(head) and '>' or '') .. (limits and '+' .. limits or '')
+-- number of the attempt. head is the first line of its definition, limits are those of which it holds a slot, and node
+-- is the one to which it goes, nil for none. Times are text.
+local function claimed_state(text, due, at, head, limits, node)
+  local mark = has_follow_up(head) and '>' or ''
+  mark = mark .. (node and '@' .. node or '') .. (limits and '+' .. limits or '')
   if not text then
     return 'queued 1 0' .. mark .. ' 0 ' .. due .. ' ' .. at, 1
   end

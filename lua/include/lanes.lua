@@ -1,5 +1,5 @@
 -- lanes: under which name a due task is chosen or waits. A name is that of a queue or, with blanks in it, of a lane: of
--- a type, of a fair key, of limits, or of several of these.
+-- a type, of a fair key, of limits, of a reach, or of several of these.
 -- includes: turn, served, closed, waiting, limits
 
 local place_by_start = {} -- by how a record begins
@@ -9,25 +9,25 @@ local last_namespace = '' -- if namespaces have limits
 local by_namespace = string.find(rules, '\nnamespace:', 1, true)
 
 -- new_place returns the place of a task and of those that begin as it does. It is not decided yet.
-local function new_place(member, task_type, queue, ahead, fair, keys)
+local function new_place(member, task_type, queue, ahead, fair, keys, reach)
   return {
     task_type = task_type, queue = queue, lane = type_lane(queue, task_type), ahead = ahead, fair = fair, name = queue,
-    pool = queue, apart = false,
+    pool = queue, apart = false, reach = reach,
     limits = rules ~= '' and task_type and limits_of(member, task_type, queue, keys) or nil,
   }
 end
 
 -- place_of returns the place of a record, and adds it to a list if it is not decided yet. Records that begin alike have
--- the same one: the next four characters tell which field follows.
+-- the same one: the next five characters tell which field follows.
 local function place_of(member, record, undecided)
   local namespace = by_namespace and string.match(member, '^[^:]*') or ''
   if not last_start or namespace ~= last_namespace or string.sub(record, 14, last_end) ~= last_start then
-    local task_type, queue, ahead, fair, stop, keys = read_start(record)
-    last_start, last_end, last_namespace = task_type and string.sub(record, 14, stop + 4), stop + 4, namespace
+    local task_type, queue, ahead, fair, stop, keys, reach = read_start(record)
+    last_start, last_end, last_namespace = task_type and string.sub(record, 14, stop + 5), stop + 5, namespace
     local start = namespace .. (last_start or '')
     last_place = place_by_start[start]
     if not last_place then
-      last_place = new_place(member, task_type, queue, ahead, fair, keys)
+      last_place = new_place(member, task_type, queue, ahead, fair, keys, reach)
       undecided[#undecided + 1], place_by_start[start] = last_place, last_place
     end
   end
@@ -36,26 +36,26 @@ end
 
 -- decide decides under which name the tasks of a place are chosen or wait, and whether they wait apart, as nobody
 -- serves it. That is the name of their lane if nobody runs their type, or the lane is known. Nobody can tell who runs
--- what has no type. If they have a fair key or limits, they wait in a lane of these, and the pool is the name under
--- which they would wait without.
+-- what has no type. If they have a fair key, limits or a reach, they wait in a lane of these, and the pool is the name
+-- under which they would wait without.
 local function decide(place)
   if not place.task_type then
     return
   end
   local serves_queue, runs_type = serves(place.queue, place.task_type)
   local lane = place.lane
-  if serves_queue and (not runs_type or waits[lane] or left[lane] or is_closed(lane)) then
+  if serves_queue and (place.reach or not runs_type or waits[lane] or left[lane] or is_closed(lane)) then
     place.pool, place.apart = lane, not runs_type
   else
     place.apart = not serves_queue
   end
-  place.name = lane_name(place.pool, place.fair, place.limits)
+  place.name = lane_name(place.pool, place.fair, place.limits, serves_queue and place.reach)
 end
 
 -- add_names adds the names under which the tasks of a place may wait to a list. If their type has a lane with a quota,
 -- they wait there, or apart, and not with their queue.
 local function add_names(names, place)
-  for _, name in ipairs(names_of(place.queue, place.task_type, place.fair, place.limits)) do
+  for _, name in ipairs(names_of(place.queue, place.task_type, place.fair, place.limits, place.reach)) do
     if name ~= place.queue or not left[place.lane] then
       add_name(names, name)
     end

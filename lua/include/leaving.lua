@@ -10,12 +10,12 @@ local function rank_of_first(name)
 end
 
 -- name_of returns the name under which a task waits from now on. If there are too many lanes, it is without its fair
--- key, and nil for a task with limits.
+-- key, and nil for a task with limits or a reach.
 local function name_of(place)
   if place.name == place.pool or waits[place.name] or count_names() < LANES_LIMIT then
     return place.name
   end
-  return not place.limits and place.pool or nil
+  return not place.limits and not place.reach and place.pool or nil
 end
 
 -- leave lets a due task wait in a set of ready tasks.

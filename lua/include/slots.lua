@@ -29,7 +29,7 @@ end
 
 -- waiting_behind returns how many tasks wait under a name if it is that of a lane with limits; else 0.
 local function waiting_behind(name, more)
-  local has_limits = rules ~= '' and string.find(name, '^%S+ %S+ %S+ %S+ ')
+  local has_limits = rules ~= '' and string.find(name, '^%S+ %S+ %S+ %S+ [^*]')
   return has_limits and redis.call('ZCARD', ready_key(name)) + (more or 0) or 0
 end
 

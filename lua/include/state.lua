@@ -1,7 +1,8 @@
 -- state: reads and writes the states of tasks: lines of the fields state, attempt, max_attempts, first_due, due, queued,
 -- started, run, progress, cancel, finished, outcome and moving. What many tasks need at once works on the text; parse_state and
 -- format_state are for the rest. A mark, ">", behind max_attempts says that the end of the task owes a follow-up. Behind
--- that, "+" and limits say of which a live task holds a slot, or under which a scheduled one has waited.
+-- that, "@" and a node say to which one alone it was handed over. Behind that, "+" and limits say of which a live task
+-- holds a slot, or under which a scheduled one has waited.
 -- includes: nothing
 
 local state_fields = {
@@ -62,7 +63,7 @@ end
 
 -- limits_in returns the limits that a state has; nil for none.
 local function limits_in(text)
-  return string.find(text, '+', 1, true) and string.match(text, '^%a+ %d+ %d+>?%+(%S+)') or nil
+  return string.find(text, '+', 1, true) and string.match(text, '^%a+ %d+ %d+>?[^ +]*%+(%S+)') or nil
 end
 
 -- end_of returns the state of a task that has ended and when it did (text); nil for a task that has not.

@@ -172,6 +172,12 @@ type RenewLockParams struct {
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// ListNodesParams defines parameters for ListNodes.
+type ListNodesParams struct {
+	// Select Only nodes that satisfy this selector, as `zone in (eu,us),gpu`.
+	Select *Selector `form:"select,omitempty" json:"select,omitempty"`
+}
+
 // ListRunsParams defines parameters for ListRuns.
 type ListRunsParams struct {
 	// Namespace The namespace of the tasks, or `*` for all of them.
@@ -1258,7 +1264,7 @@ type ClientInterface interface {
 	// ListNodes List nodes
 	//
 	// Corresponds with GET /v1/nodes (the `ListNodes` operationId).
-	ListNodes(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetNode Get one node, and the attempts that it has lost
 	//
@@ -2831,8 +2837,8 @@ func (c *Client) ListNamespaces(ctx context.Context, reqEditors ...RequestEditor
 // ListNodes List nodes
 //
 // Corresponds with GET /v1/nodes (the `ListNodes` operationId).
-func (c *Client) ListNodes(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListNodesRequest(c.Server)
+func (c *Client) ListNodes(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListNodesRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6115,7 +6121,7 @@ func NewListNamespacesRequest(server string) (*http.Request, error) {
 }
 
 // NewListNodesRequest constructs an http.Request for the ListNodes method
-func NewListNodesRequest(server string) (*http.Request, error) {
+func NewListNodesRequest(server string, params *ListNodesParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -6131,6 +6137,33 @@ func NewListNodesRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Select != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "select", *params.Select, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -11307,7 +11340,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/nodes (the `ListNodes` operationId).
-	ListNodesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListNodesResponse, error)
+	ListNodesWithResponse(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*ListNodesResponse, error)
 
 	// GetNodeWithResponse Get one node, and the attempts that it has lost
 	//
@@ -17824,8 +17857,8 @@ func (c *ClientWithResponses) ListNamespacesWithResponse(ctx context.Context, re
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/nodes (the `ListNodes` operationId).
-func (c *ClientWithResponses) ListNodesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListNodesResponse, error) {
-	rsp, err := c.ListNodes(ctx, reqEditors...)
+func (c *ClientWithResponses) ListNodesWithResponse(ctx context.Context, params *ListNodesParams, reqEditors ...RequestEditorFn) (*ListNodesResponse, error) {
+	rsp, err := c.ListNodes(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

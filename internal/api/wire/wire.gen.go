@@ -775,6 +775,75 @@ func (e ReportedLineStream) Valid() bool {
 	}
 }
 
+// Defines values for RouteBy.
+const (
+	RouteAny           RouteBy = "any"
+	RouteBusyOver      RouteBy = "busy_over"
+	RouteFailover      RouteBy = "failover"
+	RouteFirst         RouteBy = "first"
+	RouteHash          RouteBy = "hash"
+	RouteLast          RouteBy = "last"
+	RouteLeastRunning  RouteBy = "least_running"
+	RouteLeastUsed     RouteBy = "least_used"
+	RouteLongestIdle   RouteBy = "longest_idle"
+	RouteRandom        RouteBy = "random"
+	RouteRound         RouteBy = "round"
+	RouteWeighted      RouteBy = "weighted"
+	RouteWeightedRound RouteBy = "weighted_round"
+)
+
+// Valid indicates whether the value is a known member of the RouteBy enum.
+func (e RouteBy) Valid() bool {
+	switch e {
+	case RouteAny:
+		return true
+	case RouteBusyOver:
+		return true
+	case RouteFailover:
+		return true
+	case RouteFirst:
+		return true
+	case RouteHash:
+		return true
+	case RouteLast:
+		return true
+	case RouteLeastRunning:
+		return true
+	case RouteLeastUsed:
+		return true
+	case RouteLongestIdle:
+		return true
+	case RouteRandom:
+		return true
+	case RouteRound:
+		return true
+	case RouteWeighted:
+		return true
+	case RouteWeightedRound:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RouteSticky.
+const (
+	StickyPrefer  RouteSticky = "prefer"
+	StickyRequire RouteSticky = "require"
+)
+
+// Valid indicates whether the value is a known member of the RouteSticky enum.
+func (e RouteSticky) Valid() bool {
+	switch e {
+	case StickyPrefer:
+		return true
+	case StickyRequire:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RunPhase.
 const (
 	RunPhaseEnded     RunPhase = "ended"
@@ -1123,14 +1192,17 @@ const (
 	TaskFieldOwner             TaskField = "owner"
 	TaskFieldParent            TaskField = "parent"
 	TaskFieldPayload           TaskField = "payload"
+	TaskFieldPrefer            TaskField = "prefer"
 	TaskFieldPriority          TaskField = "priority"
 	TaskFieldProgressNote      TaskField = "progress_note"
 	TaskFieldQueue             TaskField = "queue"
 	TaskFieldQueuedAt          TaskField = "queued_at"
 	TaskFieldResult            TaskField = "result"
 	TaskFieldRetention         TaskField = "retention"
+	TaskFieldRoute             TaskField = "route"
 	TaskFieldRunAt             TaskField = "run_at"
 	TaskFieldSchedule          TaskField = "schedule"
+	TaskFieldSelect            TaskField = "select"
 	TaskFieldStartBy           TaskField = "start_by"
 	TaskFieldStartedAt         TaskField = "started_at"
 	TaskFieldTick              TaskField = "tick"
@@ -1174,6 +1246,8 @@ func (e TaskField) Valid() bool {
 		return true
 	case TaskFieldPayload:
 		return true
+	case TaskFieldPrefer:
+		return true
 	case TaskFieldPriority:
 		return true
 	case TaskFieldProgressNote:
@@ -1186,9 +1260,13 @@ func (e TaskField) Valid() bool {
 		return true
 	case TaskFieldRetention:
 		return true
+	case TaskFieldRoute:
+		return true
 	case TaskFieldRunAt:
 		return true
 	case TaskFieldSchedule:
+		return true
+	case TaskFieldSelect:
 		return true
 	case TaskFieldStartBy:
 		return true
@@ -1316,6 +1394,8 @@ const (
 	WaitsForEnded            WaitingForCode = "ended"
 	WaitsForMoving           WaitingForCode = "moving"
 	WaitsForNoLeader         WaitingForCode = "no_leader"
+	WaitsForNoNode           WaitingForCode = "no_node"
+	WaitsForNodeFull         WaitingForCode = "node_full"
 	WaitsForNotDue           WaitingForCode = "not_due"
 	WaitsForOverlap          WaitingForCode = "overlap"
 	WaitsForPaused           WaitingForCode = "paused"
@@ -1347,6 +1427,10 @@ func (e WaitingForCode) Valid() bool {
 	case WaitsForMoving:
 		return true
 	case WaitsForNoLeader:
+		return true
+	case WaitsForNoNode:
+		return true
+	case WaitsForNodeFull:
 		return true
 	case WaitsForNotDue:
 		return true
@@ -2118,6 +2202,10 @@ type FollowUpTask struct {
 	// with its `namespace`, `id`, `attempt`, `state`, and `result` and `error` if there are any.
 	Payload json.RawMessage `json:"payload,omitempty,omitzero"`
 
+	// Prefer What is better about a node than about others. Among the nodes with a free slot, those come first for which the
+	// weights of the satisfied preferences have the greatest sum.
+	Prefer Preferences `json:"prefer,omitempty,omitzero"`
+
 	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
 	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
 	//
@@ -2136,6 +2224,17 @@ type FollowUpTask struct {
 	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry *Retry `json:"retry,omitempty"`
+
+	// Route To which of the nodes that may run the task it goes; see docs/routing.md.
+	Route *Route `json:"route,omitempty"`
+
+	// Select On which nodes the task may run, by their labels: up to 16 terms with commas between, all of which a node must
+	// satisfy, in at most 1000 characters. Terms are `zone=eu`, `zone!=eu`, `zone in (eu,us)`, `zone notin (eu,us)`,
+	// `gpu`, `!gpu`, `mem>=16` and `>`, `<`, `<=`; see docs/routing.md.
+	//
+	//
+	// Example: zone in (eu,us),gpu
+	Select *Selector `json:"select,omitempty"`
 
 	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
 	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
@@ -3114,6 +3213,26 @@ type Period struct {
 	Running *int `json:"running,omitempty"`
 }
 
+// Preference defines model for Preference.
+type Preference struct {
+	// Select On which nodes the task may run, by their labels: up to 16 terms with commas between, all of which a node must
+	// satisfy, in at most 1000 characters. Terms are `zone=eu`, `zone!=eu`, `zone in (eu,us)`, `zone notin (eu,us)`,
+	// `gpu`, `!gpu`, `mem>=16` and `>`, `<`, `<=`; see docs/routing.md.
+	//
+	//
+	// Example: zone in (eu,us),gpu
+	Select Selector `json:"select"`
+
+	// Weight How much it counts beside the other preferences. Default 1.
+	//
+	// Example: 10
+	Weight *int `json:"weight,omitempty"`
+}
+
+// Preferences What is better about a node than about others. Among the nodes with a free slot, those come first for which the
+// weights of the satisfied preferences have the greatest sum.
+type Preferences = []Preference
+
 // Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
 // level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
 //
@@ -3434,6 +3553,73 @@ type Rollback struct {
 	// Revision The revision whose definition is wanted back.
 	Revision int `json:"revision"`
 }
+
+// Route To which of the nodes that may run the task it goes; see docs/routing.md.
+type Route struct {
+	// By The rule by which the route chooses a node. Default `any`: the task goes to the queue that all nodes share. If not
+	// all of them may run it, or one is preferred, it goes to the node with the most free slots.
+	//
+	//
+	// Example: round
+	By *RouteBy `json:"by,omitempty"`
+
+	// Key Of `hash`, and required there: tasks with the same key go to the same node. 1-100 of `A-Z a-z 0-9 . _ -`.
+	//
+	//
+	// Example: tenant-7
+	Key *string `json:"key,omitempty"`
+
+	// Load Of `weighted`: how much each measure counts for how idle a node is. Only the proportions matter. Left out, `cpu`
+	// counts 0.4, `memory` 0.3 and `slots` 0.3.
+	Load *RouteLoad `json:"load,omitempty"`
+
+	// Order The names of nodes, the first one first. `failover` needs it. With `busy_over` and an order, the task goes
+	// to no other node.
+	Order []string `json:"order,omitempty,omitzero"`
+
+	// Sticky Of `hash`: whether the task waits while the node of its key has no free slot. `prefer`: up to 2s. `require`: as
+	// long as that node lives. Left out, it goes to another node at once.
+	//
+	//
+	// Example: prefer
+	Sticky *RouteSticky `json:"sticky,omitempty"`
+}
+
+// RouteBy The rule by which the route chooses a node. Default `any`: the task goes to the queue that all nodes share. If not
+// all of them may run it, or one is preferred, it goes to the node with the most free slots.
+//
+// Example: round
+type RouteBy string
+
+// RouteLoad Of `weighted`: how much each measure counts for how idle a node is. Only the proportions matter. Left out, `cpu`
+// counts 0.4, `memory` 0.3 and `slots` 0.3.
+type RouteLoad struct {
+	// CPU Of the share of the CPU that is idle.
+	//
+	// Example: 0.4
+	CPU *float64 `json:"cpu,omitempty"`
+
+	// Memory Of the share of memory that is free.
+	//
+	// Example: 0.3
+	Memory *float64 `json:"memory,omitempty"`
+
+	// Response Of how fast the tasks of the node end, beside those of the fastest node.
+	//
+	// Example: 0.2
+	Response *float64 `json:"response,omitempty"`
+
+	// Slots Of the share of slots that are free.
+	//
+	// Example: 0.3
+	Slots *float64 `json:"slots,omitempty"`
+}
+
+// RouteSticky Of `hash`: whether the task waits while the node of its key has no free slot. `prefer`: up to 2s. `require`: as
+// long as that node lives. Left out, it goes to another node at once.
+//
+// Example: prefer
+type RouteSticky string
 
 // Run A run of a workflow.
 type Run struct {
@@ -4026,6 +4212,13 @@ type ScheduleRule struct {
 	Every *Every `json:"every,omitempty"`
 }
 
+// Selector On which nodes the task may run, by their labels: up to 16 terms with commas between, all of which a node must
+// satisfy, in at most 1000 characters. Terms are `zone=eu`, `zone!=eu`, `zone in (eu,us)`, `zone notin (eu,us)`,
+// `gpu`, `!gpu`, `mem>=16` and `>`, `<`, `<=`; see docs/routing.md.
+//
+// Example: zone in (eu,us),gpu
+type Selector = string
+
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
 // `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
@@ -4228,6 +4421,10 @@ type Submission struct {
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
+	// Prefer What is better about a node than about others. Among the nodes with a free slot, those come first for which the
+	// weights of the satisfied preferences have the greatest sum.
+	Prefer Preferences `json:"prefer,omitempty,omitzero"`
+
 	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
 	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
 	//
@@ -4247,8 +4444,19 @@ type Submission struct {
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry *Retry `json:"retry,omitempty"`
 
+	// Route To which of the nodes that may run the task it goes; see docs/routing.md.
+	Route *Route `json:"route,omitempty"`
+
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
 	RunAt *Time `json:"run_at,omitempty"`
+
+	// Select On which nodes the task may run, by their labels: up to 16 terms with commas between, all of which a node must
+	// satisfy, in at most 1000 characters. Terms are `zone=eu`, `zone!=eu`, `zone in (eu,us)`, `zone notin (eu,us)`,
+	// `gpu`, `!gpu`, `mem>=16` and `>`, `<`, `<=`; see docs/routing.md.
+	//
+	//
+	// Example: zone in (eu,us),gpu
+	Select *Selector `json:"select,omitempty"`
 
 	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
 	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
@@ -4457,6 +4665,10 @@ type Task struct {
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
+	// Prefer What is better about a node than about others. Among the nodes with a free slot, those come first for which the
+	// weights of the satisfied preferences have the greatest sum.
+	Prefer Preferences `json:"prefer,omitempty,omitzero"`
+
 	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
 	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
 	//
@@ -4484,6 +4696,9 @@ type Task struct {
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry Retry `json:"retry"`
 
+	// Route To which of the nodes that may run the task it goes; see docs/routing.md.
+	Route *Route `json:"route,omitempty"`
+
 	// Run How far the run is, once it has begun; only in a list of runs.
 	Run *RunProgress `json:"run,omitempty"`
 
@@ -4493,6 +4708,14 @@ type Task struct {
 
 	// Schedule The schedule that created it, if one did.
 	Schedule *string `json:"schedule,omitempty"`
+
+	// Select On which nodes the task may run, by their labels: up to 16 terms with commas between, all of which a node must
+	// satisfy, in at most 1000 characters. Terms are `zone=eu`, `zone!=eu`, `zone in (eu,us)`, `zone notin (eu,us)`,
+	// `gpu`, `!gpu`, `mem>=16` and `>`, `<`, `<=`; see docs/routing.md.
+	//
+	//
+	// Example: zone in (eu,us),gpu
+	Select *Selector `json:"select,omitempty"`
 
 	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
 	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
@@ -4519,7 +4742,7 @@ type Task struct {
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
-// TaskChange What to change; at least one field.
+// TaskChange What to change; at least one field. A `route` replaces the whole route that the task has. An empty object removes it.
 type TaskChange struct {
 	// Delay How long from now it is due.
 	Delay *Duration `json:"delay,omitempty"`
@@ -4549,6 +4772,9 @@ type TaskChange struct {
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
+	// Prefer All preferences, in the place of those that the task has. An empty list removes them.
+	Prefer *[]Preference `json:"prefer,omitempty"`
+
 	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
 	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
 	//
@@ -4561,8 +4787,14 @@ type TaskChange struct {
 	// Example: default
 	Queue *Name `json:"queue,omitempty"`
 
+	// Route To which of the nodes that may run the task it goes; see docs/routing.md.
+	Route *Route `json:"route,omitempty"`
+
 	// RunAt When it is due. Not together with `delay`.
 	RunAt *Time `json:"run_at,omitempty"`
+
+	// Select As of a submission. Empty, the task may run on all nodes.
+	Select *Selector `json:"select,omitempty"`
 }
 
 // TaskFate `cancelled`: it was not running. `stopping`: it was running, and has been asked to stop. `left`: it goes on.
@@ -4724,6 +4956,10 @@ type TaskTemplate struct {
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
+	// Prefer What is better about a node than about others. Among the nodes with a free slot, those come first for which the
+	// weights of the satisfied preferences have the greatest sum.
+	Prefer Preferences `json:"prefer,omitempty,omitzero"`
+
 	// Priority How urgent the task is among those of its queue and fair key that wait: 0, the default, to 9, the most urgent. Each
 	// level counts as if the task had been due 30s earlier, so that every task has its turn (docs/flow-control.md).
 	//
@@ -4742,6 +4978,17 @@ type TaskTemplate struct {
 	// Retry How often the task is tried, and how long it waits in between; either `backoff` or `delays`. Without a policy,
 	// or with an empty one, the task of a schedule is not retried if another attempt could run into the next tick.
 	Retry *Retry `json:"retry,omitempty"`
+
+	// Route To which of the nodes that may run the task it goes; see docs/routing.md.
+	Route *Route `json:"route,omitempty"`
+
+	// Select On which nodes the task may run, by their labels: up to 16 terms with commas between, all of which a node must
+	// satisfy, in at most 1000 characters. Terms are `zone=eu`, `zone!=eu`, `zone in (eu,us)`, `zone notin (eu,us)`,
+	// `gpu`, `!gpu`, `mem>=16` and `>`, `<`, `<=`; see docs/routing.md.
+	//
+	//
+	// Example: zone in (eu,us),gpu
+	Select *Selector `json:"select,omitempty"`
 
 	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
 	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.

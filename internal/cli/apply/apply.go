@@ -57,12 +57,13 @@ has one or more documents of this form:
 
 Other keys of a document begin with x- and are left alone, as for YAML anchors: "x-retry: &retry {max_attempts: 3}".
 
-All files are read and checked first. If one cannot be read, nothing is changed: all errors are told with file, line and
-column, also those that the server finds in limits, workflows and schedules that have the right form. Otherwise the server
-checks each entry, as with --dry-run. If it refuses one, nothing is changed, and the exit code is 1. Then each entry is
-applied by itself, limits first, then workflows, schedules and tasks. What the server refuses only now does not keep the others
-from being applied; the exit code is 1 then, too. Applying the same files again changes nothing. A task that has ended
-counts as long as the server remembers its id (retention, and --remember of dtsd); after that it would be run again.
+All files are read and checked first. If one cannot be read, nothing is changed: all errors are told with file, line
+and column, also those that the server finds in limits, workflows and schedules that have the right form. Otherwise
+the server checks each entry, as with --dry-run. If it refuses one, nothing is changed, and the exit code is 1. Then
+each entry is applied by itself, limits first, then workflows, schedules and tasks. What the server refuses only now
+does not keep the others from being applied; the exit code is 1 then, too. Applying the same files again changes
+nothing. A task that has ended counts as long as the server remembers its id (retention, and --remember of dtsd);
+after that it would be run again.
 
 With --dry-run, nothing is changed: the server checks everything, and limits, workflows and schedules are compared with
 those in force, field by field.

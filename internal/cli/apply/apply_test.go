@@ -62,6 +62,10 @@ func TestApply_SendsWhatTheFileSays(t *testing.T) {
 
 		`{id: a, task: {type: x, limit_key: 0815}}`:  `{"task":{"type":"x","limit_key":"0815"}}`,
 		`{id: a, task: {type: x, limit_key: "b,a"}}`: `{"task":{"type":"x","limit_key":"b,a"}}`,
+		`{id: a, task: {type: x, select: "zone in (eu,us),gpu", prefer: [{select: a=1, weight: 3}]}}`: `{"task":{"type":"x",` +
+			`"select":"zone in (eu,us),gpu","prefer":[{"select":"a=1","weight":3}]}}`,
+		`{id: a, task: {type: x, route: {by: hash, key: 0815, sticky: require}}}`: `{"task":{"type":"x",` +
+			`"route":{"by":"hash","key":"0815","sticky":"require"}}}`,
 	} {
 		s := clitest.Start(t)
 		takePuts(s, "created")

@@ -13,7 +13,7 @@ import (
 
 // checkQueue tells the user if no worker serves the queue: the tasks would wait there for ever.
 func checkQueue(ctx context.Context, c *rest.Client, opts *options) error {
-	answer, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx))
+	answer, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx, nil))
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func namespaces(ctx context.Context, c *rest.Client, _ string) ([]string, error)
 }
 
 func nodes(ctx context.Context, c *rest.Client, _ string) ([]string, error) {
-	list, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx))
+	list, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx, nil))
 	return each(list.Value.Nodes, func(n wire.Node) string { return n.ID }), err
 }
 
@@ -97,7 +97,7 @@ func bulks(ctx context.Context, c *rest.Client, _ string) ([]string, error) {
 
 // types returns the types that the nodes run.
 func types(ctx context.Context, c *rest.Client, _ string) (names []string, err error) {
-	list, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx))
+	list, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx, nil))
 	for _, n := range list.Value.Nodes {
 		names = append(names, n.Types...)
 	}

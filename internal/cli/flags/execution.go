@@ -20,6 +20,7 @@ type Execution struct {
 	MaxElapsed  *time.Duration
 	RetryDelays []time.Duration
 	Precedence  Precedence
+	Reach       Reach
 }
 
 // Precedence is the flags that say which of the waiting tasks of a queue comes first, and which limits count it.
@@ -51,6 +52,7 @@ func (e *Execution) Bind(f *pflag.FlagSet) {
 	Duration(f, &e.StartBy, "start-by", "how long after it is due a worker may begin it; then it is cancelled")
 	Duration(f, &e.MaxElapsed, "max-elapsed", "do not retry later than this after the first attempt was due")
 	e.Precedence.Bind(f)
+	e.Reach.Bind(f)
 	f.DurationSliceVar(&e.RetryDelays, "retry-delays", nil, "the delays before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
 }
 

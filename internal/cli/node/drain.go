@@ -119,7 +119,7 @@ func (d *drain) await(ctx context.Context) error {
 
 // look reads the nodes again. An answer that lacks something, and a server that does not answer, change nothing.
 func (d *drain) look(ctx context.Context) error {
-	answer, err := rest.Read[wire.NodeList](d.client.ListNodesWithResponse(ctx))
+	answer, err := rest.Read[wire.NodeList](d.client.ListNodesWithResponse(ctx, nil))
 	switch {
 	case err == nil && len(answer.Value.Warnings) == 0:
 		d.nodes, d.silent = nil, false

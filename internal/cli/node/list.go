@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/config"
 )
@@ -20,11 +22,13 @@ import (
 type listOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
+
+	Select *string
 }
 
 func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "list", Short: "List the nodes", Args: command.ExactArgs(),
 		Annotations: command.Asks("listNodes"),
 		Long: `list lists the nodes that are alive or have died recently. The state of a living node that is cordoned is
@@ -41,9 +45,12 @@ A terminal gets what fits it: id, state, version, roles, running, leads, queues,
 some, labels. There, all are the roles scheduler, worker and api; leads is how many partitions it leads. Cpu and memory
 are the shares that its process has of the machine and, in parentheses, those in use by all that runs there.
 "dtsctl node get" has the rest, and more of the machine.`,
-		Example: `  dtsctl node list`,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
+		Example: `  dtsctl node list
+  dtsctl node list -l 'zone in (eu,us),gpu'`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}
+	flags.StringP(cmd.Flags(), &opts.Select, "select", "l", "only nodes that match, as 'zone in (eu,us),gpu,mem>=16'")
+	return cmd
 }
 
 func listRun(ctx context.Context, opts *listOptions) error {
@@ -51,7 +58,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	answer, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx))
+	answer, err := rest.Read[wire.NodeList](c.ListNodesWithResponse(ctx, &client.ListNodesParams{Select: opts.Select}))
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,15 @@ func TestList_PrintsNodes(t *testing.T) {
 			"n2\talive\t\t\t\t\t0\t0\t\t\t0.125\t0\t2026-01-02T15:04:05.000Z\t2026-01-02T15:04:05.000Z\t\t\t\t\t\n", "")
 }
 
+func TestList_AsksForNodesThatMatch(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{}})
+	s.Pipe().Run(t, "node", "list", "-l", "zone in (eu,us),gpu").Expect(t, 0, "", "")
+	if got := s.Last().Line; got != "GET /v1/nodes?select=zone+in+%28eu%2Cus%29%2Cgpu" {
+		t.Errorf("asked %s", got)
+	}
+}
+
 func TestList_FitsATerminal(t *testing.T) {
 	t.Parallel()
 	s := clitest.Start(t)

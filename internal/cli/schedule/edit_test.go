@@ -101,11 +101,11 @@ func TestEdit_PutsWhatTheEditorWrote(t *testing.T) {
 }
 
 func TestEdit_MakesTheTasksUrgent(t *testing.T) {
-	const lines = `      priority: 9\n      fair_key: k\n      limit_key: b,a\n`
+	const lines = `      priority: 9\n      fair_key: k\n      limit_key: b,a\n      select: gpu\n`
 	e, sh := startEditing(t, `sed -i.bak 's/^      type: /`+lines+`&/' "$1"`, nil)
 	sh.Run(t, "schedule", "edit", "a", "--yes").Expect(t, 0, "a\tchanged\t5\t2026-01-02T15:07:05.000Z\n", "")
 	want := `{"cron":"7 * * * *","task":{"fair_key":"k","limit_key":"b,a","payload":{"command":["true"]},"priority":9,` +
-		`"type":"shell"}}`
+		`"select":"gpu","type":"shell"}}`
 	if put := e.LastOf("PUT"); put.Body != want {
 		t.Errorf("sent %s", put.Body)
 	}

@@ -22,7 +22,9 @@ func TestExport_WritesWhatApplyTakes(t *testing.T) {
 		listed("b", func(s *wire.Schedule) {
 			s.Paused, s.Task.Queue, s.Task.Priority = true, new("low"), new(5)
 			s.Task.FairKey, s.Task.FairWeight = new("customer-7"), new(3)
-			s.Task.LimitKey = new("b,a")
+			s.Task.LimitKey, s.Task.Select = new("b,a"), new("gpu")
+			s.Task.Prefer = wire.Preferences{{Select: "zone=eu", Weight: new(3)}}
+			s.Task.Route = &wire.Route{By: new(wire.RouteFailover), Order: []string{"b", "a"}}
 		}),
 		listed("a", func(s *wire.Schedule) { s.Task.Type, s.Task.Payload = "noop", []byte("{}") }),
 	}})
@@ -42,8 +44,17 @@ schedules:
       payload:
         command:
           - "true"
+      prefer:
+        - select: zone=eu
+          weight: 3
       priority: 5
       queue: low
+      route:
+        by: failover
+        order:
+          - b
+          - a
+      select: gpu
       type: shell
 `, "")
 	if got := s.Last().Line; got != "GET /v1/schedules?prefix=p&label=x%3D1&limit=500" {
@@ -52,8 +63,9 @@ schedules:
 	got := s.Pipe().Run(t, "schedule", "export", "-n", "reports", "-o", "json")
 	got.Expect(t, 0, `{"namespace":"reports","schedules":[{"id":"a","cron":"7 * * * *","task":{"type":"noop"}},`+
 		`{"id":"b","cron":"7 * * * *","paused":true,`+
-		`"task":{"fair_key":"customer-7","fair_weight":3,"limit_key":"b,a","payload":{"command":["true"]},"priority":5,`+
-		`"queue":"low","type":"shell"}}]}`+"\n", "")
+		`"task":{"fair_key":"customer-7","fair_weight":3,"limit_key":"b,a","payload":{"command":["true"]},`+
+		`"prefer":[{"select":"zone=eu","weight":3}],"priority":5,"queue":"low",`+
+		`"route":{"by":"failover","order":["b","a"]},"select":"gpu","type":"shell"}}]}`+"\n", "")
 }
 
 func TestExport_NamesTheNamespaceOfEachOfAll(t *testing.T) {

@@ -89,6 +89,11 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 			`{"every":"1s","task":{"fair_key":"k","fair_weight":2,"limit_key":"b,a","payload":{"command":["true"]},` +
 				`"priority":3,"type":"shell"}}`,
 		},
+		"the nodes of the tasks": {
+			[]string{"--every", "1s", "--select", "gpu", "--prefer", "2:zone=eu", "--route", "round", "--", "true"},
+			`{"every":"1s","task":{"payload":{"command":["true"]},"prefer":[{"select":"zone=eu","weight":2}],` +
+				`"route":{"by":"round"},"select":"gpu","type":"shell"}}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := clitest.Start(t)

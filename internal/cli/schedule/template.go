@@ -114,12 +114,21 @@ func (t *templateFlags) template(stdin io.Reader) (wire.TaskTemplate, error) {
 	if err != nil {
 		return wire.TaskTemplate{}, err
 	}
+	prefer, err := t.Execution.Reach.Prefer()
+	if err != nil {
+		return wire.TaskTemplate{}, err
+	}
+	route, err := t.Execution.Reach.Route()
+	if err != nil {
+		return wire.TaskTemplate{}, err
+	}
 	return wire.TaskTemplate{
 		Type: taskType, Payload: payload, Queue: t.Execution.Queue, Retry: t.Execution.Retry(),
 		Timeout: flags.DurationText(t.Execution.Timeout), Retention: flags.DurationText(t.Execution.Retention),
 		StartBy: flags.DurationText(t.Execution.StartBy), Owner: t.Owner, Labels: labels,
 		Priority: t.Execution.Precedence.Priority, FairKey: t.Execution.Precedence.FairKey,
 		FairWeight: t.Execution.Precedence.FairWeight, LimitKey: t.Execution.Precedence.LimitKey,
+		Select: t.Execution.Reach.Select, Prefer: prefer, Route: route,
 	}, nil
 }
 

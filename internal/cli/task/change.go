@@ -26,6 +26,7 @@ type changeOptions struct {
 	Queue      *string
 	Payload    *string
 	Precedence flags.Precedence
+	Reach      flags.Reach
 }
 
 func newChangeCommand(f *command.Factory) *cobra.Command {
@@ -33,14 +34,16 @@ func newChangeCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "change ID", Aliases: []string{"update"}, Short: "Change a task that waits", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("changeTask"),
-		Long: `change changes the time, queue, payload, priority, fair key, weight or limit keys of a task that waits:
-for its time, for room in its queue, or for a worker to take it. Everything else stays as it is. Another fair key has
-the weight 1, unless --fair-weight names one; --fair-key "" removes the key and its weight, and --limit-key "" removes
-the limit keys.`,
+		Long: `change changes the time, queue, payload, priority, fair key, weight, limit keys, or where it runs, of a task
+that waits: for its time, for room in its queue, or for a worker to take it. Everything else stays as it is. Another
+fair key has the weight 1, unless --fair-weight names one; --fair-key "" removes the key and its weight, and
+--limit-key "" removes the limit keys. --select, --prefer and --route replace what the task has: all preferences, and
+the route with all that belongs to it. --select "", --prefer "" and --route any remove it.`,
 		Example: `  dtsctl task change nightly --delay 1h
   dtsctl task change nightly --at 2026-01-02T03:00:00Z --queue critical
   dtsctl task change nightly --payload @job.json
-  dtsctl task change nightly --priority 9`,
+  dtsctl task change nightly --priority 9
+  dtsctl task change nightly --select zone=us --prefer 10:gpu --route least_running`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.ID = args[0]
 			return changeRun(cmd.Context(), opts)
@@ -51,6 +54,7 @@ the limit keys.`,
 	flags.String(set, &opts.Queue, "queue", "the queue it goes through")
 	flags.String(set, &opts.Payload, "payload", "what the executor gets: JSON, @FILE, or @- for standard input")
 	opts.Precedence.Bind(set)
+	opts.Reach.Bind(set)
 	return cmd
 }
 
@@ -63,15 +67,28 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	if err != nil {
 		return err
 	}
-	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil && opts.Precedence == (flags.Precedence{}) {
-		return command.Usagef("nothing to change: " +
-			"give --at, --delay, --queue, --payload, --priority, --fair-key, --fair-weight or --limit-key")
+	sameTurn := opts.Precedence == (flags.Precedence{}) && !opts.Reach.Given()
+	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil && sameTurn {
+		return command.Usagef("nothing to change: give --at, --delay, --queue, --payload, --priority, --fair-key, " +
+			"--fair-weight, --limit-key, --select, --prefer or --route")
 	}
-	body, err := rest.Body(wire.TaskChange{
+	prefer, err := opts.Reach.Prefer()
+	if err != nil {
+		return err
+	}
+	route, err := opts.Reach.Route()
+	if err != nil {
+		return err
+	}
+	change := wire.TaskChange{
 		RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload,
 		Priority: opts.Precedence.Priority, FairKey: opts.Precedence.FairKey, FairWeight: opts.Precedence.FairWeight,
-		LimitKey: opts.Precedence.LimitKey,
-	})
+		LimitKey: opts.Precedence.LimitKey, Select: opts.Reach.Select, Route: route,
+	}
+	if prefer != nil {
+		change.Prefer = &prefer
+	}
+	body, err := rest.Body(change)
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,14 @@ func TestChange_SendsWhatIsToChange(t *testing.T) {
 		`{"fair_key":"k","fair_weight":3}`:      {"--fair-key", "k", "--fair-weight", "3"},
 		`{"limit_key":"b,a"}`:                   {"--limit-key", "b,a"},
 		`{"limit_key":""}`:                      {"--limit-key", ""},
+		`{"select":"gpu"}`:                      {"--select", "gpu"},
+		`{"select":""}`:                         {"--select", ""},
+		`{"prefer":[]}`:                         {"--prefer", ""},
+		`{"route":{}}`:                          {"--route", ""},
+		`{"route":{"by":"any"}}`:                {"--route", "any"},
+		`{"prefer":[{"select":"zone=eu","weight":10},{"select":"gpu","weight":1}],"route":{"by":"round"}}`: {
+			"--prefer", "10:zone=eu", "--prefer", "gpu", "--route", "round",
+		},
 	} {
 		s.Pipe().Run(t, append([]string{"task", "change", "a"}, args...)...).Expect(t, 0, "a\tscheduled\n", "")
 		if got := s.Last(); got.Body != want || got.Line != "PATCH /v1/tasks/a" {

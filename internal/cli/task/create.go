@@ -72,6 +72,14 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 	if err != nil {
 		return wire.Submission{}, err
 	}
+	prefer, err := opts.Execution.Reach.Prefer()
+	if err != nil {
+		return wire.Submission{}, err
+	}
+	route, err := opts.Execution.Reach.Route()
+	if err != nil {
+		return wire.Submission{}, err
+	}
 	return wire.Submission{
 		ID: opts.ID, Type: taskType, Payload: payload, RunAt: runAt, Delay: delay,
 		Queue: opts.Execution.Queue, Retry: opts.Execution.Retry(), Timeout: flags.DurationText(opts.Execution.Timeout),
@@ -79,6 +87,7 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 		StartBy: flags.DurationText(opts.Execution.StartBy), OnEnd: next, Once: once,
 		Priority: opts.Execution.Precedence.Priority, FairKey: opts.Execution.Precedence.FairKey,
 		FairWeight: opts.Execution.Precedence.FairWeight, LimitKey: opts.Execution.Precedence.LimitKey,
+		Select: opts.Execution.Reach.Select, Prefer: prefer, Route: route,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/taskview"
+	"github.com/dts-sched/dts/internal/definition"
 )
 
 type getOptions struct {
@@ -64,7 +66,8 @@ func getRun(ctx context.Context, opts *getOptions) error {
 func details(t wire.Task) []printer.Detail {
 	all := []printer.Detail{
 		{Name: "id", Value: t.ID}, {Name: "namespace", Value: t.Namespace}, {Name: "schedule", Value: t.Schedule},
-		{Name: "tick", Value: printer.OptionalTimestamp(t.Tick)}, {Name: "type", Value: t.Type}, {Name: "queue", Value: t.Queue},
+		{Name: "tick", Value: printer.OptionalTimestamp(t.Tick)}, {Name: "type", Value: t.Type},
+		{Name: "queue", Value: t.Queue},
 		{Name: "state", Value: printer.Status(t.State)}, {Name: "attempt", Value: t.Attempt},
 		{Name: "max_attempts", Value: lastAttempt(t)}, {Name: "progress", Value: t.Progress},
 		{Name: "progress_note", Value: t.ProgressNote},
@@ -72,7 +75,8 @@ func details(t wire.Task) []printer.Detail {
 		{Name: "started_at", Value: t.StartedAt}, {Name: "finished_at", Value: t.FinishedAt},
 		{Name: "cancel_requested_at", Value: t.CancelRequestedAt},
 		{Name: "move_requested_at", Value: t.MoveRequestedAt}, {Name: "node", Value: t.Node}, {Name: "error", Value: t.Error},
-		{Name: "checkpoint", Value: string(wire.PlainSigns(t.Checkpoint))}, {Name: "result", Value: t.Result}, {Name: "payload", Value: string(wire.PlainSigns(t.Payload))}, {Name: "timeout", Value: t.Timeout},
+		{Name: "checkpoint", Value: string(wire.PlainSigns(t.Checkpoint))}, {Name: "result", Value: t.Result},
+		{Name: "payload", Value: string(wire.PlainSigns(t.Payload))}, {Name: "timeout", Value: t.Timeout},
 		{Name: "retry", Value: jsonText(t.Retry)}, {Name: "retention", Value: t.Retention}, {Name: "owner", Value: t.Owner},
 	}
 	if t.Labels != nil {
@@ -80,7 +84,14 @@ func details(t wire.Task) []printer.Detail {
 	}
 	all = append(all,
 		printer.Detail{Name: "priority", Value: t.Priority}, printer.Detail{Name: "fair_key", Value: t.FairKey},
-		printer.Detail{Name: "fair_weight", Value: t.FairWeight}, printer.Detail{Name: "limit_key", Value: t.LimitKey})
+		printer.Detail{Name: "fair_weight", Value: t.FairWeight}, printer.Detail{Name: "limit_key", Value: t.LimitKey},
+		printer.Detail{Name: "select", Value: t.Select})
+	if len(t.Prefer) > 0 {
+		all = append(all, printer.Detail{Name: "prefer", Value: preferenceList(t.Prefer)})
+	}
+	if t.Route != nil {
+		all = append(all, printer.Detail{Name: "route", Value: jsonText(t.Route)})
+	}
 	if t.StartBy != nil {
 		all = append(all, printer.Detail{Name: "start_by", Value: *t.StartBy})
 	}
@@ -116,7 +127,8 @@ func lastAttempt(t wire.Task) any {
 	if counted == 0 || more <= 0 {
 		return t.MaxAttempts
 	}
-	why := fmt.Sprintf("%d of retry, and %d more for attempts that were snoozed, interrupted, moved or made before a retry", counted, more)
+	const form = "%d of retry, and %d more for attempts that were snoozed, interrupted, moved or made before a retry"
+	why := fmt.Sprintf(form, counted, more)
 	return printer.Explained{Value: t.MaxAttempts, Text: why}
 }
 
@@ -126,6 +138,15 @@ func jsonText(v any) string {
 		return ""
 	}
 	return string(wire.PlainSigns(raw))
+}
+
+// preferenceList writes preferences as --prefer takes them.
+func preferenceList(prefer wire.Preferences) string {
+	texts := make([]string, len(prefer))
+	for i, p := range prefer {
+		texts[i] = definition.PreferenceText(p)
+	}
+	return strings.Join(texts, "; ")
 }
 
 func labelList(labels wire.Labels) printer.List {

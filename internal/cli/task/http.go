@@ -29,7 +29,8 @@ task succeeds if the answer's status is 2xx or one of --success-codes.
   dtsctl task http -X GET https://example.com/health --success-codes 200,204 --wait
   dtsctl task http https://example.com/orders -H 'Authorization: Bearer abc' -d '{"order": 42}'
   dtsctl task http https://example.com/upload -H 'Content-Type: text/csv' -d @report.csv
-  dtsctl task http https://orders.internal/close --tls-ca @ca.pem`,
+  dtsctl task http https://orders.internal/close --tls-ca @ca.pem
+  dtsctl task http https://example.com/render --select 'zone in (eu,us),gpu' --prefer 10:zone=eu --route least_running`,
 		Args: command.ExactArgs("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.URL = args[0]

@@ -38,6 +38,18 @@ func TestGet_ShowsEverythingAboutATask(t *testing.T) {
 	s.Pipe().Run(t, "task", "get", "a", "-o", "json").Expect(t, 0, clitest.JSON(t, task)+"\n", "")
 }
 
+func TestGet_ShowsWhereItRuns(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) {
+		t.Select, t.Prefer = new("gpu"), wire.Preferences{{Select: "zone=eu", Weight: new(10)}, {Select: "a<b"}}
+		t.Route = &wire.Route{By: new(wire.RouteHash), Key: new("k")}
+	}))
+	const want = "\nselect\tgpu\nprefer\t10:zone=eu; 1:a<b\nroute\t" + `{"by":"hash","key":"k"}` + "\n"
+	if got := s.Pipe().Run(t, "task", "get", "a").Out; !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+}
+
 func TestGet_ShowsThePrecedence(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) {

@@ -56,6 +56,23 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 			}, "",
 			`{"fair_key":"k","fair_weight":3,"limit_key":"b,a","priority":9,"type":"x"}`,
 		},
+		"nodes": {
+			[]string{
+				"submit", "--type", "x", "--select", "zone in (eu,us),gpu", "--prefer", "10:zone in (eu,us)", "--prefer", "a=b",
+				"--route", "hash", "--route-key", "k", "--sticky", "prefer",
+			}, "",
+			`{"prefer":[{"select":"zone in (eu,us)","weight":10},{"select":"a=b","weight":1}],` +
+				`"route":{"by":"hash","key":"k","sticky":"prefer"},"select":"zone in (eu,us),gpu","type":"x"}`,
+		},
+		"an order of nodes": {
+			[]string{"shell", "--route", "failover", "--route-order", "b,a", "--", "true"}, "",
+			`{"payload":{"command":["true"]},"route":{"by":"failover","order":["b","a"]},"type":"shell"}`,
+		},
+		"a load": {
+			[]string{"http", "https://e.x", "--route", "weighted", "--route-load", "cpu=0.5,memory=.2, response=0"}, "",
+			`{"payload":{"url":"https://e.x"},"route":{"by":"weighted","load":{"cpu":0.5,"memory":0.2,"response":0}},` +
+				`"type":"http"}`,
+		},
 		"http with a limit key": {
 			[]string{"http", "https://e.x", "--limit-key", "a"}, "",
 			`{"limit_key":"a","payload":{"url":"https://e.x"},"type":"http"}`,

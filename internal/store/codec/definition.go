@@ -22,6 +22,8 @@ type head struct {
 	FairKey    string `json:"fair_key,omitempty"`
 	FairWeight int    `json:"fair_weight,omitempty"`
 	LimitKey   string `json:"limit_key,omitempty"`
+	Reach      string `json:"reach,omitempty"`
+	RouteKey   string `json:"route_key,omitempty"`
 
 	RunAt     int64             `json:"at,omitempty"`
 	Delay     int64             `json:"delay,omitempty"`
@@ -92,6 +94,7 @@ func headOf(d task.Definition) head {
 		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(),
 		Owner: d.Owner, Labels: d.Labels, StartBy: d.StartBy.Milliseconds(), Parent: d.Parent,
 		Priority: d.Priority, FairKey: d.FairKey, FairWeight: d.FairWeight, LimitKey: d.LimitKey,
+		Reach: d.Reach, RouteKey: d.RouteKey,
 	}
 	if d.Queue != task.DefaultQueue {
 		h.Queue = d.Queue
@@ -193,6 +196,7 @@ func (h head) definition() task.Definition {
 		Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
 		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels, StartBy: ms(h.StartBy),
 		Parent: h.Parent, Priority: h.Priority, FairKey: h.FairKey, FairWeight: h.FairWeight, LimitKey: h.LimitKey,
+		Reach: h.Reach, RouteKey: h.RouteKey,
 		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
 	}
 	if b := h.Backoff; b != nil {

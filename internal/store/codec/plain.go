@@ -16,8 +16,10 @@ func appendPlainHead(line []byte, d *task.Definition) (_ []byte, ok bool) {
 	if d.OnEnd != nil || d.Parent != nil || d.Once != nil {
 		return nil, false
 	}
-	if !isPlain(d.Type) || !isPlain(d.Queue) || !isPlain(d.FairKey) || !isPlain(d.LimitKey) || !isPlain(d.Owner) {
-		return nil, false
+	for _, text := range [...]string{d.Type, d.Queue, d.FairKey, d.LimitKey, d.Reach, d.RouteKey, d.Owner} {
+		if !isPlain(text) {
+			return nil, false
+		}
 	}
 	line = append(append(append(line, `{"type":"`...), d.Type...), '"')
 	if d.Queue != task.DefaultQueue {
@@ -27,6 +29,8 @@ func appendPlainHead(line []byte, d *task.Definition) (_ []byte, ok bool) {
 	line = appendText(line, `,"fair_key":"`, d.FairKey)
 	line = appendNumber(line, `,"fair_weight":`, int64(d.FairWeight))
 	line = appendText(line, `,"limit_key":"`, d.LimitKey)
+	line = appendText(line, `,"reach":"`, d.Reach)
+	line = appendText(line, `,"route_key":"`, d.RouteKey)
 	if !d.RunAt.IsZero() {
 		line = appendNumber(line, `,"at":`, d.RunAt.UnixMilli())
 	}

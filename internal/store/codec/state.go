@@ -30,6 +30,8 @@ func DecodeState(t *task.Task, text string) error {
 	at := func(i int) time.Time { return FromMS(Number(field(i))) }
 	t.State, t.Attempt = task.State(f[0]), int(Number(f[1]))
 	attempts, limits, _ := strings.Cut(field(2), limitsMark)
+	attempts, node, _ := strings.Cut(attempts, nodeMark)
+	t.Placed = node
 	if n := int(Number(strings.TrimSuffix(attempts, followUpMark))); n > 0 {
 		t.MaxAttempts = n
 	}
@@ -73,6 +75,9 @@ func decodeProgress(field string) (percent int, note string) {
 // followUpMark is behind the number of attempts if the leader must act on the end of the task.
 const followUpMark = ">"
 
+// nodeMark is behind that, and before the node to which alone the task was handed over.
+const nodeMark = "@"
+
 // limitsMark is behind that, and before the limits of a task.
 const limitsMark = "+"
 
@@ -83,6 +88,9 @@ func FormatState(t task.Task) string {
 	_, _, isStep := t.Definition.Run()
 	if (t.OnEnd != nil || t.Once != nil || isStep) && (t.State == task.Queued || t.State == task.Running) {
 		attempts += followUpMark
+	}
+	if t.Placed != "" {
+		attempts += nodeMark + t.Placed
 	}
 	if len(t.Limits) > 0 && !t.State.Final() {
 		attempts += limitsMark + strings.Join(t.Limits, ",")

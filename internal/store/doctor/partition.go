@@ -284,7 +284,7 @@ func (e *examination) lookForDeliveries(ctx context.Context, p int, members []st
 		e.looked(len(queued), deliveryMissing)
 	}
 	for _, d := range missing {
-		e.found(deliveryMissing, d.Ref.String(), fmt.Sprintf("has been queued since %s, and queue %s has no delivery %s", d.ClaimedAt.Format(time.RFC3339), d.Queue, d))
+		e.found(deliveryMissing, d.Ref.String(), fmt.Sprintf("has been queued since %s, and queue %s has no delivery %s", d.ClaimedAt.Format(time.RFC3339), d.Via(), d))
 		if e.Repair {
 			k := e.o.Layout.Keys.Partition(p)
 			now := redis.Z{Score: 1, Member: d.Ref.String()} // XX: unless it is not queued any more
@@ -325,7 +325,7 @@ func (e *examination) queuedLong(ctx context.Context, p int, members []string) (
 		case stateless[t.Ref] && t.State == task.Scheduled && t.Attempt == 0:
 			e.notLooked(t.Ref.String()+" was not looked at: it has no state", deliveryMissing)
 		case isLong(t):
-			queued = append(queued, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue, ClaimedAt: t.QueuedAt})
+			queued = append(queued, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue, Node: t.Placed, ClaimedAt: t.QueuedAt})
 		}
 	}
 	return queued, err

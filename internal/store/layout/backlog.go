@@ -199,9 +199,9 @@ func (l *Layout) waitingNames(ctx context.Context, p int) (WaitingNames, error) 
 	if err != nil {
 		return WaitingNames{}, Unavailable(err)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { // lanes of fair keys, and of limits, do not count
+	names = slices.DeleteFunc(names, func(name string) bool { // lanes of fair keys, limits and reaches do not count
 		lane := lua.ParseLane(name)
-		return lane.Key != "" || lane.Limits != ""
+		return lane.Key != "" || lane.Limits != "" || lane.Reach != ""
 	})
 	pipe := l.DB.Pipeline()
 	first := make([]*redis.StringSliceCmd, len(names))

@@ -31,8 +31,9 @@ const (
 	// withLimits is the layout in which tasks have limits. Nodes of the releases before it do not know of them, and cannot
 	// read the state of a task that holds a slot.
 	withLimits = "6"
-	// withRoutes is the layout in which tasks have routes, and running ones can be asked to move. Nodes of the releases
-	// before it do not know of either, and cannot read the state of a task that was asked to move.
+	// withRoutes is the layout in which tasks say where they run, and running ones can be asked to move. Nodes of the
+	// releases before it neither read the names of their lanes, nor take from the queue of a node, nor read the state of a
+	// task that was asked to move.
 	withRoutes = "7"
 )
 
@@ -57,7 +58,7 @@ func (l *Layout) HasRuns() bool { return l.has(withRuns) }
 // HasLimits reports whether all nodes know limits.
 func (l *Layout) HasLimits() bool { return l.has(withLimits) }
 
-// HasRoutes reports whether all nodes know routes, and tasks that move.
+// HasRoutes reports whether all nodes know where a task runs, and tasks that move.
 func (l *Layout) HasRoutes() bool { return l.has(withRoutes) }
 
 func (l *Layout) has(layout string) bool {

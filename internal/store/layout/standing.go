@@ -100,7 +100,9 @@ type ReadyBefore struct {
 // CountReadyBefore counts what comes before a task that is due and waits. It takes one round trip. Error:
 // CodeUnavailable.
 func (l *Layout) CountReadyBefore(ctx context.Context, t task.Task) (before ReadyBefore, _ error) {
-	lane := lua.Lane{Queue: t.Queue, Type: "", Key: t.FairKey, Weight: 0, Limits: strings.Join(t.Limits, ",")}
+	lane := lua.Lane{
+		Queue: t.Queue, Type: "", Key: t.FairKey, Weight: 0, Limits: strings.Join(t.Limits, ","), Reach: t.Reach,
+	}
 	if t.FairKey != "" {
 		lane.Weight = t.Weight()
 	}

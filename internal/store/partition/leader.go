@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/handover"
@@ -47,7 +48,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 	k := l.keys
 	call := lua.Claim{
 		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: g.Default, Look: look,
-		Served: g.Served, Known: g.Known, Closed: "", Rules: "", Caps: capsText(g.Slots), Unnamed: g.Unnamed,
+		Served: g.Served, Known: g.Known, Closed: "", Rules: "", Caps: capsText(g.Slots), Nodes: "", Unnamed: g.Unnamed,
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number), Quotas: nil,
 	}
 	if g.Limits != nil {
@@ -56,9 +57,12 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 	var closed []string
 	for lane, q := range g.Lanes {
 		name := nameOf(lane)
+		if len(q.Nodes) > 0 {
+			call.Nodes += name + "\t" + strings.Join(q.Nodes, " ") + "\n"
+		}
 		if q.Number > 0 {
 			call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: name, Number: q.Number, Upto: q.UpTo})
-		} else {
+		} else if lane.Reach == "" { // without nodes, none of these is taken
 			closed = append(closed, name)
 		}
 	}
@@ -73,6 +77,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
 		Found: handover.Found{Backlog: make(handover.Backlog, len(reply.Backlog)), Unnamed: reply.Unnamed, Numbers: make(map[handover.Lane]int)},
 	}
+	place(claimed.Deliveries, reply.Placed)
 	for _, b := range reply.Backlog {
 		lane := laneOf(b.Queue)
 		claimed.Backlog[lane] = b.Oldest
@@ -87,16 +92,29 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 	return claimed, nil
 }
 
+// place notes to which nodes deliveries go. Both are in the order of the claim.
+func place(deliveries []task.Delivery, placed []lua.ClaimPlaced) {
+	for i := range deliveries {
+		if len(placed) > 0 && deliveries[i].Reach != "" && deliveries[i].Ref.String() == placed[0].Member {
+			deliveries[i].Node, placed = placed[0].Node, placed[1:]
+		}
+	}
+}
+
 // laneOf returns the lane of that name.
 func laneOf(name string) handover.Lane {
 	l := lua.ParseLane(name)
-	return handover.Lane{Queue: l.Queue, Type: l.Type, Fair: handover.Fair{Key: l.Key, Weight: l.Weight, Limits: l.Limits}}
+	return handover.Lane{
+		Queue: l.Queue, Type: l.Type, Reach: l.Reach,
+		Fair: handover.Fair{Key: l.Key, Weight: l.Weight, Limits: l.Limits},
+	}
 }
 
 // nameOf returns the name of a lane.
 func nameOf(lane handover.Lane) string {
 	return lua.Lane{
 		Queue: lane.Queue, Type: lane.Type, Key: lane.Key, Weight: lane.Weight, Limits: lane.Limits,
+		Reach: lane.Reach,
 	}.Name()
 }
 
@@ -181,7 +199,9 @@ func (l *Leader) LookAfter(ctx context.Context, look Look) (Watched, error) {
 	}
 	slices.SortStableFunc(w.Queued, func(a, b task.Task) int { return a.DueAt.Compare(b.DueAt) })
 	for _, t := range w.Queued {
-		w.Waiting = append(w.Waiting, l.delivery(t.Definition, t.Attempt, t.DueAt, t.QueuedAt))
+		d := l.delivery(t.Definition, t.Attempt, t.DueAt, t.QueuedAt)
+		d.Node = t.Placed
+		w.Waiting = append(w.Waiting, d)
 	}
 	return w, nil
 }

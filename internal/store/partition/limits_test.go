@@ -56,9 +56,21 @@ func newDesk(t *testing.T, w *storetest.World, in task.Ref, rules map[string]lim
 // take claims what has room, after it has asked for slots for n tasks of a lane of limits.
 func (d *desk) take(n int, limits ...string) partition.Claimed {
 	d.t.Helper()
+	return d.takeOf(laneUnder(limits...), n)
+}
+
+// laneUnder is the lane of tasks of the default queue that have limits.
+func laneUnder(limits ...string) handover.Lane {
+	return handover.Lane{Queue: task.DefaultQueue, Fair: handover.Fair{Limits: strings.Join(limits, ",")}}
+}
+
+// takeOf is take for a lane, whose tasks go to nodes if there are some.
+func (d *desk) takeOf(lane handover.Lane, n int, nodes ...string) partition.Claimed {
+	d.t.Helper()
+	limits := strings.Split(lane.Limits, ",")
 	needs := []limit.Need{{Limits: limits, Waiting: n}}
 	d.ask(needs)
-	return d.claim(n, needs)
+	return d.claim(lane, n, needs, nodes...)
 }
 
 // ask asks for slots.
@@ -80,14 +92,12 @@ func (d *desk) ask(needs []limit.Need) {
 	}
 }
 
-// claim claims n tasks of the lane that needs slots.
-func (d *desk) claim(n int, needs []limit.Need) partition.Claimed {
+// claim claims n tasks of the lane that needs slots, which go to nodes if there are some.
+func (d *desk) claim(lane handover.Lane, n int, needs []limit.Need, nodes ...string) partition.Claimed {
 	d.t.Helper()
-	fair := handover.Fair{Limits: strings.Join(needs[0].Limits, ",")}
-	lane := handover.Lane{Queue: task.DefaultQueue, Fair: fair}
 	grant := storetest.Quotas
 	grant.Limits, grant.Slots = d.table, d.book.Grants(needs, d.table, time.Now())
-	grant.Lanes = handover.Quotas{lane: {Number: n}}
+	grant.Lanes = handover.Quotas{lane: {Number: n, Nodes: nodes}}
 	claimed, err := d.Claim(d.w.Ctx, 100, grant, time.Second)
 	testkit.Must(d.t, err)
 	d.book.Claimed(claimed.Slots, time.Now())
@@ -368,7 +378,7 @@ func TestClaim_GoesOnPastDamagedSlots(t *testing.T) {
 			c.damage(pipe, w.KeysOf(first))
 			_, err := pipe.Exec(w.Ctx)
 			testkit.Must(t, err)
-			claimed := d.claim(1, needs)
+			claimed := d.claim(laneUnder(needs[0].Limits...), 1, needs)
 			if w.Get(free).State != task.Queued {
 				t.Errorf("the task without a limit is %s", w.Get(free).State)
 			}

@@ -174,7 +174,7 @@ func definitionOf(in words.Workflow, namespace string) (workflow.Definition, err
 	return d, task.Join(r.errs...)
 }
 
-// stepOf is the step. Error: CodeInvalid for durations, in fields such as "task.timeout".
+// stepOf is the step. Error: CodeInvalid for durations and where it may run, in fields such as "task.timeout".
 func stepOf(in words.Step) (workflow.Step, error) {
 	s := workflow.Step{
 		ID: in.ID, Needs: in.Needs, Rule: workflow.Rule(in.Rule), When: in.When, AllowFailure: in.AllowFailure,
@@ -192,6 +192,7 @@ func stepOf(in words.Step) (workflow.Step, error) {
 		Owner: t.Owner, Labels: t.Labels, StartBy: r.span("start_by", t.StartBy), Priority: t.Priority,
 		FairKey: t.FairKey, FairWeight: t.FairWeight, LimitKey: t.LimitKey,
 	}
+	r.reach(s.Task, t)
 	return s, task.Within("task", task.Join(r.errs...))
 }
 
@@ -273,6 +274,7 @@ func textsOf(steps []workflow.Step) (out []words.Step) {
 				Owner: t.Owner, Labels: t.Labels, StartBy: span(t.StartBy), Priority: t.Priority, FairKey: t.FairKey,
 				FairWeight: t.FairWeight, LimitKey: t.LimitKey,
 			}
+			reachOf(text.Task, t)
 		}
 		out = append(out, text)
 	}

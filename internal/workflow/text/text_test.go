@@ -23,7 +23,9 @@ const all = `{"params": {"day": "2026-11-25"}, "definition": {
 			"type": "http", "queue": "loads", "payload": {"url":"http://x/${{ params.day }}"}, "timeout": "1m30s",
 			"retry": {"max_attempts": 4, "backoff": {"initial": "2s", "factor": 3, "max": "1m", "jitter": 0.5}},
 			"owner": "shop", "labels": {"a": "b"}, "start_by": "1h", "priority": 2,
-			"fair_key": "eu", "fair_weight": 2, "limit_key": "b,a"}},
+			"fair_key": "eu", "fair_weight": 2, "limit_key": "b,a", "select": "gpu, mem>4",
+			"prefer": [{"select": "spot=no", "weight": 77}, {"select": "b in (c,d)"}],
+			"route": {"by": "hash", "key": "tenant-7", "sticky": "require"}}},
 		{"id": "choose", "needs": ["list"], "rule": "success", "when": "true", "decide": [
 			{"when": "params.size > 5", "then": ["large"]}, {"then": []}]},
 		{"id": "large", "needs": ["choose"], "allow_failure": true, "task": {"type": "noop"}}],
@@ -50,7 +52,8 @@ func TestParse_ReadsWhatEncodeWrites(t *testing.T) {
 		t.Errorf("it is written as\n%s\nand then as\n%s", written, again)
 	}
 	for _, word := range []string{
-		"closing", "max_runs", "fair_weight", "b,a", "allow_failure", "1m30s", "on_failure", "9.5",
+		"closing", "max_runs", "fair_weight", "b,a", "gpu,mem", "77", "tenant-7", "require", "allow_failure", "1m30s",
+		"on_failure", "9.5",
 	} {
 		if !strings.Contains(written, word) {
 			t.Errorf("%s is not in %s", word, written)
@@ -61,6 +64,9 @@ func TestParse_ReadsWhatEncodeWrites(t *testing.T) {
 func TestParseStart_NamesTheField(t *testing.T) {
 	t.Parallel()
 	const timeout = `{"definition": {"steps": [{"id": "a", "task": {"type": "x", "timeout": "?"}}]}}`
+	const wish = `{"definition": {"steps": [{"id": "a", "task": {"type": "x", "prefer": [{"select": "a", "weight": 0}]` +
+		`}}]}}`
+	const route = `{"definition": {"steps": [{"id": "a", "task": {"type": "x", "route": {"by": "hash"}}}]}}`
 	for payload, want := range map[string]string{
 		`{"definition": {"steps": [], "deadline": "soon"}}`: "payload.definition.deadline",
 		`{"definition": {"step": []}}`:                      "payload",
@@ -69,6 +75,8 @@ func TestParseStart_NamesTheField(t *testing.T) {
 		`{}`:                                                "payload",
 		`[]`:                                                "payload",
 		timeout:                                             "payload.definition.steps[0].task.timeout",
+		wish:                                                "payload.definition.steps[0].task.prefer[0].weight",
+		route:                                               "payload.definition.steps[0].task.route.key",
 	} {
 		_, err := text.ParseStart("default", []byte(payload))
 		if err == nil || !strings.HasPrefix(err.Error(), want+":") {

@@ -63,6 +63,32 @@ type Task struct {
 	FairKey    string            `json:"fair_key,omitempty"`
 	FairWeight int               `json:"fair_weight,omitempty"`
 	LimitKey   string            `json:"limit_key,omitempty"`
+	Select     string            `json:"select,omitempty"`
+	Prefer     []Preference      `json:"prefer,omitempty"`
+	Route      *Route            `json:"route,omitempty"`
+}
+
+// Preference is a route.Wish. Left out, the weight is 1.
+type Preference struct {
+	Select string `json:"select"`
+	Weight *int   `json:"weight,omitempty"`
+}
+
+// Route is a route.Route with the key by which it chooses.
+type Route struct {
+	By     string   `json:"by,omitempty"`
+	Key    string   `json:"key,omitempty"`
+	Order  []string `json:"order,omitempty"`
+	Sticky string   `json:"sticky,omitempty"`
+	Load   *Load    `json:"load,omitempty"`
+}
+
+// Load is a route.Load.
+type Load struct {
+	CPU      float64 `json:"cpu,omitempty"`
+	Memory   float64 `json:"memory,omitempty"`
+	Slots    float64 `json:"slots,omitempty"`
+	Response float64 `json:"response,omitempty"`
 }
 
 // Retry is a task.Retry.

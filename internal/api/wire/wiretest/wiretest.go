@@ -38,7 +38,9 @@ func Definition(r *rand.Rand) wire.ScheduleDefinition {
 	if d.Task.FairKey = maybe(r, "customer-7"); d.Task.FairKey != nil {
 		d.Task.FairWeight = maybe(r, 2+r.IntN(99))
 	}
-	d.Task.LimitKey = maybe(r, "tenant-7,api-x")
+	d.Task.LimitKey, d.Task.Select = maybe(r, "tenant-7,api-x"), maybe(r, "gpu,zone in (eu,us)")
+	d.Task.Prefer = wire.Value(maybe(r, wire.Preferences{{Select: "a", Weight: new(2)}, {Select: "!b", Weight: new(1)}}))
+	d.Task.Route = maybe(r, wire.Route{By: new(wire.RouteHash), Key: new("a"), Sticky: maybe(r, wire.StickyPrefer)})
 	switch r.IntN(3) {
 	case 0:
 		d.Cron = new("30 2 * * MON-FRI")

@@ -1,0 +1,309 @@
+package handover
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/route"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// labelled are the labels of a node.
+func labelled(values map[string]string) route.Labels {
+	return func(name string) []string {
+		if v, ok := values[name]; ok {
+			return []string{v}
+		}
+		return nil
+	}
+}
+
+// inZones returns a planner with nodes a, b and c of two slots each, of which a and b are in zone eu, and a lane of
+// tasks for these nodes by a route, which have waited in partition 1.
+func inZones(by string) (*Planner, Lane) {
+	p := New(Options{HandOver: 4, Partitions: 16, Look: never, Ask: time.Second})
+	p.SetFleet(inZonesFleet(start))
+	lane := Lane{Queue: "default", Type: "u", Reach: "zone=eu;;" + by}
+	p.setBacklog(1, Backlog{lane: start.Add(-time.Minute)})
+	return p, lane
+}
+
+func inZonesFleet(beat time.Time) Fleet {
+	f := Fleet{Leaders: 1}
+	for i, id := range []string{"a", "b", "c"} {
+		n := aWorker(id, 2, 0, "default")
+		n.Name, n.Labels, n.Beat = id, labelled(map[string]string{"zone": []string{"eu", "eu", "us"}[i]}), beat
+		f.Workers = append(f.Workers, n)
+	}
+	return f
+}
+
+// looks has the planner look at the queues of its nodes, in which so many tasks wait or run.
+func (p *Planner) looks(tasks map[string]int, now time.Time) (asked map[string]int) {
+	lanes, levels := p.Asks(1, now)
+	found := make(map[string]Look)
+	for name := range levels {
+		found[name] = Look{Waiting: tasks[name]}
+	}
+	p.Looked(lanes, found, now)
+	return levels
+}
+
+func TestGrant_GivesTasksToNodesInTurn(t *testing.T) {
+	t.Parallel()
+	p, lane := inZones("round")
+	if g, ok := p.Grant(1, false, start); ok {
+		t.Errorf("before a look, it may claim %v", g.Lanes)
+	}
+	if asked := p.looks(nil, start); len(asked) != 3 || asked["default@a"] != 0 {
+		t.Errorf("it looks at %v, want the queue and those of a and b", asked)
+	}
+	g, ok := p.Grant(1, false, start)
+	if q := g.Lanes[lane]; !ok || q.Number != 4 || !slices.Equal(q.Nodes, []string{"a", "b", "a", "b"}) {
+		t.Fatalf("it may claim %+v", q)
+	}
+	if other, ok := p.Grant(1, false, start); ok {
+		t.Errorf("what is reserved is granted again: %v", other.Lanes)
+	}
+	// One is claimed: the next one is the turn of b.
+	p.Claimed(1, g, Outcome{Claimed: map[Lane]int{lane: 1}, Found: Found{Backlog: Backlog{lane: start}}}, start)
+	g, ok = p.Grant(1, false, start)
+	if q := g.Lanes[lane]; !ok || !slices.Equal(q.Nodes, []string{"b", "a", "b"}) {
+		t.Errorf("then it may claim %+v", q)
+	}
+}
+
+func TestGrant_GivesNothingToNodesThatCannot(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		change func(p *Planner)
+		tasks  map[string]int
+		want   []string
+	}{
+		"all can":             {func(*Planner) {}, nil, []string{"a", "a", "b", "b"}},
+		"one is full":         {func(*Planner) {}, map[string]int{"default@a": 2}, []string{"b", "b"}},
+		"all are full":        {func(*Planner) {}, map[string]int{"default@a": 2, "default@b": 3}, nil},
+		"one runs others":     {func(p *Planner) { p.fleet.Workers[0].Running = 1 }, nil, []string{"a", "b", "b"}},
+		"another leader":      {func(p *Planner) { p.fleet.Leaders = 2 }, nil, []string{"a", "b"}},
+		"one left deliveries": {func(p *Planner) { p.Left([]task.Delivery{{Node: "a"}}, start) }, nil, []string{"b", "b"}},
+		"one left deliveries as it was full": {func(p *Planner) {
+			p.fleet.Workers[0].Running = 2
+			p.room("a").seen["default"] = seenQueue{tasks: 1, at: start}
+			p.Left([]task.Delivery{{Node: "a"}}, start)
+			p.fleet.Workers[0].Running = 1
+			clear(p.room("a").seen)
+		}, nil, []string{"a", "b", "b"}},
+		"it beats again": {func(p *Planner) {
+			p.Left([]task.Delivery{{Node: "a"}}, start)
+			p.SetFleet(inZonesFleet(start.Add(time.Second)))
+		}, nil, []string{"a", "a", "b", "b"}},
+		"one is silent": {func(p *Planner) { p.ServerFailed("default@b", Silent) }, nil, []string{"a", "a"}},
+		"one serves another queue": {func(p *Planner) {
+			f := inZonesFleet(start)
+			f.Workers[1].Queues = map[string]int{"other": 1}
+			p.SetFleet(f)
+		}, nil, []string{"a", "a"}},
+		"one runs another type": {func(p *Planner) {
+			f := inZonesFleet(start)
+			f.Workers[0].Types = []string{"v"}
+			p.SetFleet(f)
+		}, nil, []string{"b", "b"}},
+	}
+	for name, c := range cases {
+		p, lane := inZones("first")
+		c.change(p)
+		p.looks(c.tasks, start)
+		g, ok := p.Grant(1, false, start)
+		if q := g.Lanes[lane]; !slices.Equal(q.Nodes, c.want) || ok != (c.want != nil) {
+			t.Errorf("%s: %v, %v, want %v", name, q.Nodes, ok, c.want)
+		}
+	}
+}
+
+func TestGrant_GivesNothingOfAPausedQueueToNodes(t *testing.T) {
+	t.Parallel()
+	p, _ := inZones("first")
+	lanes, levels := p.Asks(1, start)
+	looks := make(map[string]Look)
+	for name := range levels {
+		looks[name] = Look{Paused: name == "default"}
+	}
+	p.Looked(lanes, looks, start)
+	if g, ok := p.Grant(1, false, start); ok {
+		t.Errorf("it may claim %v", g.Lanes)
+	}
+	later := start.Add(silentPause)
+	p.looks(nil, later)
+	if _, ok := p.Grant(1, false, later); !ok {
+		t.Error("it may claim nothing after the pause")
+	}
+}
+
+// A task waits two seconds for the node of its key, and goes elsewhere then.
+func TestGrant_WaitsForTheNodeOfAKey(t *testing.T) {
+	t.Parallel()
+	p, lane := inZones("hash:7:prefer")
+	p.looks(nil, start)
+	g, _ := p.Grant(1, false, start)
+	home := g.Lanes[lane].Nodes[0]
+	p.Claimed(1, g, Outcome{Claimed: map[Lane]int{lane: 2}, Found: Found{Backlog: Backlog{lane: start}}}, start)
+	full := map[string]int{"default@" + home: 2}
+	for at, want := range []bool{false, true} {
+		now := start.Add(time.Duration(at+1) * 1100 * time.Millisecond)
+		p.looks(full, now)
+		g, ok := p.Grant(1, false, now)
+		if ok != want || ok && g.Lanes[lane].Nodes[0] == home {
+			t.Errorf("after %v, it may claim %v, %v", now.Sub(start), g.Lanes[lane].Nodes, ok)
+		}
+	}
+}
+
+// What was claimed for a node that has gone or is not in the reach any more comes back.
+func TestSplit_TakesBackWhatTheNodeCannotTake(t *testing.T) {
+	t.Parallel()
+	p, lane := inZones("first")
+	to := func(node string) task.Delivery {
+		return task.Delivery{Queue: lane.Queue, Type: lane.Type, Reach: lane.Reach, Node: node}
+	}
+	s := p.Split([]task.Delivery{to("a"), to("c"), to("gone"), to("")})
+	if len(s.Served) != 1 || s.Served[0].Node != "a" || len(s.Apart) != 3 {
+		t.Errorf("%v are served, %v come back", s.Served, s.Apart)
+	}
+}
+
+// A node whose queue has room again wakes those whose tasks may go there.
+func TestHasRoom_OfANodeWakesItsTasks(t *testing.T) {
+	t.Parallel()
+	p, _ := inZones("first")
+	p.looks(map[string]int{"default@a": 2, "default@b": 2}, start)
+	p.Wakes()
+	if asked := p.looks(nil, start); len(asked) != 0 {
+		t.Errorf("it looks again at once at %v", asked)
+	}
+	p.HasRoom("default@a", start)
+	p.wakesOnly(t, 1)
+	if asked := p.looks(nil, start); len(asked) != 2 {
+		t.Errorf("it looks at %v, want the queue of a", asked)
+	}
+}
+
+// Nodes come, go and run other tasks, claims take as many as they like, and looks are as late as they may be. No node
+// gets a task for which it has no free slot or that it may not run, and none is free while a task may run there.
+func TestGrant_FillsTheNodesThatMayRunTasks(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		fillNodes(t, seed)
+	}
+}
+
+func fillNodes(t *testing.T, seed uint64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 0))
+	p := New(Options{HandOver: 4, Partitions: 16, Look: never, Ask: time.Second})
+	now, runs := start, make(map[string][]int) // by node: tasks that run by lane
+	lanes := make([]Lane, 3)
+	waiting := make([]int, len(lanes))
+	for i := range lanes {
+		by := []string{"round", "weighted_round", "first", "last", "random", "least_running", "least_used", "longest_idle",
+			"weighted", "hash:3:", "busy_over:n2,n0", ""}[r.IntN(12)]
+		lanes[i] = Lane{
+			Queue: "default", Type: "u",
+			Reach: fmt.Sprintf("%s;%s;%s", []string{"", "z=0", "z~in~(0,1)"}[r.IntN(3)], []string{"", "5*z=1"}[r.IntN(2)], by),
+		}
+		waiting[i] = r.IntN(12)
+	}
+	if lanes[1] == lanes[2] || lanes[1] == lanes[0] || lanes[2] == lanes[0] {
+		return
+	}
+	for step := range 60 {
+		now = now.Add(time.Duration(500+r.IntN(300)) * time.Millisecond)
+		f := Fleet{Leaders: 1}
+		for i := range 4 {
+			if r.IntN(10) == 0 {
+				continue
+			}
+			id := fmt.Sprint("n", i)
+			n := aWorker(id, 1+i, 0, "default")
+			n.Name, n.Labels, n.Beat = id, labelled(map[string]string{"z": fmt.Sprint(i % 3)}), now
+			f.Workers = append(f.Workers, n)
+			if len(runs[id]) > 0 && r.IntN(2) == 0 {
+				runs[id] = runs[id][1:]
+			}
+		}
+		p.SetFleet(f)
+		backlog := make(Backlog)
+		for i, lane := range lanes {
+			waiting[i] += r.IntN(3)
+			if waiting[i] > 0 {
+				backlog[lane] = start
+			}
+		}
+		p.setBacklog(1, backlog)
+		tasks := make(map[string]int)
+		for id, of := range runs {
+			tasks["default@"+id] = len(of)
+		}
+		p.looks(tasks, now)
+		g, _ := p.Grant(1, false, now)
+		claimed, after := make(map[Lane]int), make(Backlog)
+		for i, lane := range lanes {
+			quota := g.Lanes[lane]
+			if len(quota.Nodes) != quota.Number {
+				t.Fatalf("seed %d, step %d: %+v", seed, step, quota)
+			}
+			claimed[lane] = min(quota.Number, waiting[i])
+			waiting[i] -= claimed[lane]
+			for _, id := range quota.Nodes[:claimed[lane]] {
+				runs[id] = append(runs[id], i)
+				of := p.placer(lane).nodes
+				if !slices.ContainsFunc(of, func(k int) bool { return f.Workers[k].ID == id }) {
+					t.Fatalf("seed %d, step %d: a task of %v goes to %s", seed, step, lane, id)
+				}
+			}
+			if waiting[i] > 0 {
+				after[lane] = start
+			}
+		}
+		p.Claimed(1, g, Outcome{Claimed: claimed, Found: Found{Backlog: after}}, now)
+		for _, n := range f.Workers {
+			if len(runs[n.ID]) > n.Capacity {
+				t.Fatalf("seed %d, step %d: %s has %d tasks", seed, step, n.ID, len(runs[n.ID]))
+			}
+		}
+		again(t, p, lanes, waiting, runs, now.Add(silentPause<<slowest), fmt.Sprintf("seed %d, step %d", seed, step))
+	}
+}
+
+// again looks again, and fails unless something may be claimed exactly if a task waits and a node for it has a free
+// slot.
+func again(t *testing.T, p *Planner, lanes []Lane, waiting []int, runs map[string][]int, now time.Time, at string) {
+	t.Helper()
+	tasks, want := make(map[string]int), false
+	for _, n := range p.fleet.Workers {
+		tasks["default@"+n.ID] = len(runs[n.ID])
+		for i, lane := range lanes {
+			reach, err := route.ParseReach(lane.Reach)
+			testkit.Must(t, err)
+			listed := len(reach.Route.Order) == 0 || slices.Contains(reach.Route.Order, n.Name)
+			want = want || waiting[i] > 0 && listed && reach.Select.Matches(n.Labels) && len(runs[n.ID]) < n.Capacity
+		}
+	}
+	p.looks(tasks, now)
+	g, ok := p.Grant(1, false, now)
+	if ok != want {
+		t.Fatalf("%s: something may be claimed: %v, want %v: %v", at, ok, want, g.Lanes)
+	}
+	if ok {
+		backlog := make(Backlog)
+		for i, lane := range lanes {
+			if waiting[i] > 0 {
+				backlog[lane] = start
+			}
+		}
+		p.Claimed(1, g, Outcome{Claimed: map[Lane]int{}, Found: Found{Backlog: backlog}}, now)
+	}
+}

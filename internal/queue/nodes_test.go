@@ -1,0 +1,78 @@
+package queue
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// to is a delivery that goes to one node.
+func to(id, node string) task.Delivery {
+	d := aDelivery(id)
+	d.Node = node
+	return d
+}
+
+// A node takes what goes to it alone, and no other one does. Nobody sees its queue among those of the installation.
+func TestConsumer_TakesWhatGoesToItsNode(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.enqueue(to("other", "b"))
+	x.enqueue(to("own", "a"))
+	x.enqueue(aDelivery("any"))
+	c := NewConsumer(ConsumerOptions{
+		DB: x.db, Node: "a", Name: "main", Concurrency: 10, Queues: map[string]int{"default": 1}, Log: x.log(),
+	})
+	c.lookAt(t.Context(), c.sources.own())
+	var own, anyones []string
+	for _, d := range c.Take(t.Context(), 10) {
+		if d.Placed {
+			own = append(own, d.Ref.ID)
+		} else {
+			anyones = append(anyones, d.Ref.ID)
+		}
+		if d.Queue != "default" {
+			t.Errorf("%s is of queue %s", d.Ref, d.Queue)
+		}
+	}
+	if !slices.Equal(own, []string{"own"}) || !slices.Equal(anyones, []string{"any"}) {
+		t.Errorf("it takes %v for itself and %v", own, anyones)
+	}
+	if placed := c.Placed(); placed["default"] != 1 {
+		t.Errorf("it says that it has %v for itself, want 1", placed)
+	}
+	known, err := x.Known(t.Context())
+	if err != nil || !slices.Equal(known, []string{"default"}) {
+		t.Errorf("the queues are %v, %v", known, err)
+	}
+}
+
+// The queue of a node that has gone goes when nothing is left there that somebody else may miss.
+func TestDropNodeQueues_DeletesThoseOfNodesThatHaveGone(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.enqueue(to("stays", "lives"))
+	x.enqueue(to("lost", "gone"))
+	x.foreign([]byte("theirs"), asynq.Queue("mail@eu"))
+	gone := func(node string) bool { return node != "lives" }
+	dropped, err := x.DropNodeQueues(t.Context(), gone)
+	testkit.Must(t, err)
+	if dropped != 1 {
+		t.Errorf("%d queues are deleted, want 1", dropped)
+	}
+	left, err := x.all(t.Context())
+	testkit.Must(t, err)
+	slices.Sort(left)
+	if !slices.Equal(left, []string{"default@lives", "mail@eu"}) {
+		t.Errorf("the queues are %v", left)
+	}
+	missing, err := x.Missing(t.Context(), []task.Delivery{to("stays", "lives"), to("lost", "gone")})
+	testkit.Must(t, err)
+	if len(missing) != 1 || missing[0].Ref.ID != "lost" {
+		t.Errorf("%v are missing, want what the node that has gone left", missing)
+	}
+}

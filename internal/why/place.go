@@ -1,0 +1,138 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/route"
+)
+
+// mostNodes is how many nodes a reason names.
+const mostNodes = 5
+
+// reach returns where the task may run. ok is false if it says nothing about that, or nobody can read it; misplaced
+// tells of the latter.
+func (f TaskFacts) reach() (_ route.Reach, ok bool) {
+	r, err := route.ParseReach(f.Task.Reach)
+	return r, err == nil && !r.IsZero()
+}
+
+// misplaced returns whether nobody can read where the task may run: then no node gets it.
+func (f TaskFacts) misplaced() []Reason {
+	if _, err := route.ParseReach(f.Task.Reach); err == nil {
+		return nil
+	}
+	return []Reason{{
+		Code: Unreadable, Detail: "Redis holds where it may run, and nobody can read that.",
+		Do: fmt.Sprintf("Say it anew: %s task change %s --select '' --prefer '' --route any.", ctl(f.Task.Ref), f.Task.ID),
+	}}
+}
+
+// unmatched returns what keeps every living node from being one on which the task may run.
+func (f TaskFacts) unmatched() []Reason {
+	r, ok := f.reach()
+	if !ok || f.FleetUnknown || len(f.attended()) > 0 {
+		return nil
+	}
+	able := f.able()
+	labels := make([]route.Labels, len(able))
+	for i, w := range able {
+		labels[i] = w.label
+	}
+	reason := Reason{Code: NoNode, Do: fmt.Sprintf("Give a node such labels (dtsd serve --roles worker --queues %s=1 "+
+		"--labels), or change where it may run: %s task change %s --select ''.", f.Queue, ctl(f.Task.Ref), f.Task.ID)}
+	fit := r.Select.Explain(labels)
+	switch {
+	case len(able) == 0:
+		reason.Detail = fmt.Sprintf("No living node takes tasks of type %q from the queue %q.", f.Type, f.Queue)
+	case fit.Match == 0:
+		reason.Detail = fmt.Sprintf("Of the nodes that take tasks of type %q from the queue %q, %s.", f.Type, f.Queue, fit)
+	case len(f.matching(r)) == 0:
+		reason.Detail = fmt.Sprintf("None of the nodes of its route takes it now: %s.", strings.Join(r.Route.Order, ", "))
+		reason.Do = fmt.Sprintf("Start one of them, or change the route: %s task change %s --route any.",
+			ctl(f.Task.Ref), f.Task.ID)
+	default:
+		return nil
+	}
+	if w := f.cordoned(r); w != nil {
+		reason.Detail += fmt.Sprintf(" The node %s matches, and is cordoned%s.", w.ID, w.Cordon.why())
+		reason.Do = w.Cordon.do()
+	}
+	return []Reason{reason}
+}
+
+// cordoned returns a worker on which the task might run if it were not cordoned; nil if there is none.
+func (f TaskFacts) cordoned(r route.Reach) *Worker {
+	for i, w := range f.Workers {
+		if w.Cordon != nil && w.Alive && !w.Draining && w.serves(f.Queue) && w.runs(f.Type) && w.fits(r) {
+			return &f.Workers[i]
+		}
+	}
+	return nil
+}
+
+// matching returns the workers to which the task may go, those that come first in an order at the beginning.
+func (f TaskFacts) matching(r route.Reach) []Worker {
+	var all []Worker
+	for _, w := range f.able() {
+		if w.fits(r) {
+			all = append(all, w)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Worker) int {
+		return slices.Index(r.Route.Order, a.name()) - slices.Index(r.Route.Order, b.name())
+	})
+	return all
+}
+
+// occupied returns whether the task waits for a slot of the nodes to which it may go.
+func (f TaskFacts) occupied() []Reason {
+	r, ok := f.reach()
+	if !ok || f.FleetUnknown {
+		return nil
+	}
+	nodes := f.matching(r)
+	if len(nodes) > 0 && r.Route.By == route.Failover { // others of its order come only when this one is gone
+		nodes = slices.DeleteFunc(nodes, func(w Worker) bool { return w.name() != nodes[0].name() })
+	}
+	full := slices.DeleteFunc(slices.Clone(nodes), func(w Worker) bool { return f.taken(w) < w.Capacity })
+	reason := Reason{Code: NodeFull, Do: fmt.Sprintf("Wait for a task there to end, or change where it may run: "+
+		"%s task change %s --select SELECTOR --route NAME. See what runs: dtsctl task list -A --state running.",
+		ctl(f.Task.Ref), f.Task.ID)}
+	switch {
+	case len(full) == 0:
+		return nil
+	case len(full) == len(nodes) && r.Route.By == route.Failover:
+		reason.Detail = fmt.Sprintf("It waits for the first node of its order that lives, which has no free slot: %s.",
+			f.slots(full))
+	case len(full) == len(nodes):
+		reason.Detail = fmt.Sprintf("No node on which it may run has a free slot: %s.", f.slots(full))
+	case r.Route.Sticky == route.StickyRequire:
+		reason.Detail = fmt.Sprintf("It waits for the node of its key, if that is one of those without a free slot: %s.",
+			f.slots(full))
+	default:
+		return nil
+	}
+	return []Reason{reason}
+}
+
+// taken returns how many slots of a node are taken.
+func (f TaskFacts) taken(w Worker) int { return max(w.Running, countOn(f.Holders, w.ID)) }
+
+// slots names some nodes, with how many of their slots are taken.
+func (f TaskFacts) slots(nodes []Worker) string {
+	var texts []string
+	for _, w := range nodes[:min(len(nodes), mostNodes)] {
+		texts = append(texts, fmt.Sprintf("%s %d/%d", w.name(), f.taken(w), w.Capacity))
+	}
+	if more := len(nodes) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// fits reports whether a task may go to the worker by its selector and the order of its route.
+func (w Worker) fits(r route.Reach) bool {
+	return r.Select.Matches(w.label) && (len(r.Route.Order) == 0 || slices.Contains(r.Route.Order, w.name()))
+}

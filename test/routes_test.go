@@ -1,0 +1,256 @@
+package test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/redistest"
+)
+
+// yard is three nodes, each with four slots. Nodes a and b are in zone eu and c is in zone us; a has the weight 3.
+type yard struct {
+	t     *testing.T
+	redis *redistest.Server
+	nodes map[string]*node // by name
+	far   *recorder
+}
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	y := &yard{t: t, redis: redistest.Start(t), nodes: make(map[string]*node), far: newRecorder(t)}
+	for name, labels := range map[string]string{"a": "zone=eu,weight=3", "b": "zone=eu", "c": "zone=us"} {
+		y.nodes[name] = startNode(t, y.redis.URL(), "--concurrency", "4", "--node-name", name, "--labels", labels)
+	}
+	await(t, 30*time.Second, "all nodes lead", func() bool { return len(y.nodes["a"].partitions(y.nodes["c"].id)) > 0 })
+	return y
+}
+
+// submit hands in n tasks of a route, which call a path of a recorder.
+func (y *yard) submit(far *recorder, id, path string, n int, change func(i int, s *wire.Submission)) {
+	y.t.Helper()
+	all := make([]wire.Submission, n)
+	for i := range all {
+		all[i] = far.task(fmt.Sprintf("%s-%d", id, i), path)
+		change(i, &all[i])
+	}
+	y.nodes["b"].submit(all...)
+}
+
+// by has tasks go by a route.
+func by(route wire.RouteBy, order ...string) func(int, *wire.Submission) {
+	return func(_ int, s *wire.Submission) { s.Route = &wire.Route{By: &route, Order: order} }
+}
+
+// ran returns the names of the nodes on which the tasks of a route are or were, by id.
+func (y *yard) ran(id string, states ...wire.State) map[string]string {
+	y.t.Helper()
+	names := make(map[string]string)
+	for _, t := range y.nodes["b"].all(states...) {
+		if strings.HasPrefix(t.ID, id+"-") {
+			names[t.ID] = y.nameOf(*t.Node)
+		}
+	}
+	return names
+}
+
+func (y *yard) nameOf(id string) string {
+	for name, n := range y.nodes {
+		if n.id == id {
+			return name
+		}
+	}
+	return id
+}
+
+// counts waits until n tasks of a route are in a state, and returns on how many of them are on each node.
+func (y *yard) counts(id string, n int, state wire.State) map[string]int {
+	y.t.Helper()
+	var names map[string]string
+	await(y.t, 30*time.Second, fmt.Sprintf("%d of %s are %s", n, id, state), func() bool {
+		names = y.ran(id, state)
+		return len(names) == n
+	})
+	counts := make(map[string]int)
+	for _, name := range names {
+		counts[name]++
+	}
+	return counts
+}
+
+// expect fails unless each node has as many tasks as it should.
+func (y *yard) expect(what string, got map[string]int, a, b, c int) {
+	y.t.Helper()
+	if got["a"] != a || got["b"] != b || got["c"] != c {
+		y.t.Errorf("%s: %v, want %d on a, %d on b, %d on c", what, got, a, b, c)
+	}
+}
+
+// Each rule that XXL-Job has for the choice of a node, on three real nodes. There, a node is chosen when the task is
+// due, whether it is busy or not. Here, no node gets a task for which it has no free slot. It runs several programs for
+// some seconds.
+func TestRoutes_OfThreeNodes(t *testing.T) {
+	t.Parallel()
+	y := newYard(t)
+	t.Run("Turns", y.testTurns) // the first one, as a route counts what nodes got before
+	t.Run("FirstAndLast", y.testFirst)
+	t.Run("BusyOver", y.testBusyOver)
+	t.Run("Hash", y.testHash)
+	t.Run("Selector", y.testSelector)
+	t.Run("Elsewhere", y.testElsewhere)
+	t.Run("Failover", y.testFailover) // ends b
+}
+
+// The first node in the order of the names gets all that it has slots for, and then the next one.
+func (y *yard) testFirst(t *testing.T) {
+	y.t = t
+	for route, want := range map[wire.RouteBy][3]int{"first": {4, 2, 0}, "last": {0, 2, 4}} {
+		far := newRecorder(t)
+		y.submit(far, string(route), "/block", 6, by(route))
+		y.expect(string(route), y.counts(string(route), 6, wire.StateRunning), want[0], want[1], want[2])
+		close(far.block)
+		y.counts(string(route), 6, wire.StateSucceeded)
+	}
+}
+
+// If all nodes of the order are busy, a task waits for one of them, and holds up nobody.
+func (y *yard) testBusyOver(t *testing.T) {
+	y.t = t
+	far := newRecorder(t)
+	y.submit(far, "busy", "/block", 10, by("busy_over", "c", "a"))
+	y.expect("busy_over", y.counts("busy", 8, wire.StateRunning), 4, 0, 4)
+	y.submit(y.far, "other", "/ok", 5, func(int, *wire.Submission) {})
+	y.expect("tasks without a route", y.counts("other", 5, wire.StateSucceeded), 0, 5, 0)
+	if n := len(y.ran("busy", wire.StateRunning)); n != 8 {
+		t.Errorf("%d run, want 8", n)
+	}
+	close(far.block)
+	y.counts("busy", 10, wire.StateSucceeded)
+}
+
+// Tasks that come a few at a time go to all nodes alike, or as their weights say.
+func (y *yard) testTurns(t *testing.T) {
+	y.t = t
+	const n, wave = 30, 3
+	for _, c := range []struct {
+		by    wire.RouteBy
+		least [3]int // of n tasks, on a, b and c: each leader takes turns by itself
+	}{
+		{"least_used", [3]int{6, 6, 6}},
+		{"round", [3]int{6, 6, 6}},
+		{"random", [3]int{1, 1, 1}},
+		{"least_running", [3]int{1, 1, 1}},
+		{"longest_idle", [3]int{6, 6, 6}},
+		{"weighted_round", [3]int{13, 2, 2}},
+		{"weighted", [3]int{20, 0, 0}},
+	} {
+		got := make(map[string]int)
+		for i := range n / wave {
+			id := fmt.Sprint(c.by, "-", i)
+			y.submit(y.far, id, "/ok", wave, by(c.by))
+			for name, k := range y.counts(id, wave, wire.StateSucceeded) {
+				got[name] += k
+			}
+		}
+		t.Logf("%s: %v", c.by, got)
+		if got["a"] < c.least[0] || got["b"] < c.least[1] || got["c"] < c.least[2] {
+			t.Errorf("%s: %v, want at least %v on a, b and c", c.by, got, c.least)
+		}
+	}
+}
+
+// Each key has its node.
+func (y *yard) testHash(t *testing.T) {
+	y.t = t
+	hash, sticky := wire.RouteBy("hash"), wire.StickyRequire
+	y.submit(y.far, "hash", "/ok", 40, func(i int, s *wire.Submission) {
+		s.Route = &wire.Route{By: &hash, Key: ptr(fmt.Sprint("key", i%10)), Sticky: &sticky}
+	})
+	y.counts("hash", 40, wire.StateSucceeded)
+	nodes, used := make(map[string]string), make(map[string]bool)
+	for id, name := range y.ran("hash", wire.StateSucceeded) {
+		key := id[len(id)-1:] // its last digit
+		used[name] = true
+		if before, known := nodes[key]; known && before != name {
+			t.Errorf("tasks of key %s ran on %s and %s", key, before, name)
+		}
+		nodes[key] = name
+	}
+	if len(used) < 2 {
+		t.Errorf("all keys have the node %v", used)
+	}
+}
+
+// A task waits for a node that its selector demands, and its preferences say which is better.
+func (y *yard) testSelector(t *testing.T) {
+	y.t = t
+	y.submit(y.far, "us", "/ok", 6, func(_ int, s *wire.Submission) { s.Select = ptr("zone in (us, ap)") })
+	y.expect("a selector", y.counts("us", 6, wire.StateSucceeded), 0, 0, 6)
+	y.submit(y.far, "better", "/ok", 4, func(_ int, s *wire.Submission) {
+		s.Prefer = wire.Preferences{{Select: "zone=us", Weight: ptr(10)}, {Select: "weight>2", Weight: ptr(5)}}
+	})
+	y.expect("preferences", y.counts("better", 4, wire.StateSucceeded), 0, 0, 4)
+	y.submit(y.far, "nowhere", "/ok", 1, func(_ int, s *wire.Submission) { s.Select = ptr("zone=ap,weight") })
+	if w := y.nodes["b"].awaitTask("nowhere-0", "no_node"); !strings.Contains(w.Detail, "0 satisfy zone=ap") {
+		t.Errorf("it waits: %s", w.Detail)
+	}
+	fresh := startNode(t, y.redis.URL(), "--node-name", "d", "--labels", "zone=ap,weight=1", "--concurrency", "1")
+	await(t, 30*time.Second, "it runs on a node that comes", y.nodes["b"].is("nowhere-0", wire.StateSucceeded))
+	fresh.stop()
+}
+
+// elsewhere is how soon a task begins elsewhere that its node does not take: 2 s until the leader looks after it, and
+// what this machine takes for the rest.
+const elsewhere = 5 * time.Second
+
+// What a node does not take goes elsewhere, long before it counts as dead.
+func (y *yard) testElsewhere(t *testing.T) {
+	y.t = t
+	still := startNode(t, y.redis.URL(), "--roles", "worker", "--node-name", "e", "--labels", "zone=ap",
+		"--concurrency", "4")
+	y.nodes["e"] = still
+	prefer := func(_ int, s *wire.Submission) { s.Prefer = wire.Preferences{{Select: "zone=ap"}} }
+	round := 0
+	await(t, 30*time.Second, "leaders know the node", func() bool {
+		round++
+		y.submit(y.far, fmt.Sprint("known", round), "/ok", 1, prefer)
+		return y.counts(fmt.Sprint("known", round), 1, wire.StateSucceeded)["e"] == 1
+	})
+	still.signal(syscall.SIGSTOP)
+	y.submit(y.far, "stranded", "/ok", 4, prefer)
+	if got := y.counts("stranded", 4, wire.StateSucceeded); got["e"] > 0 {
+		t.Errorf("%v ran on a node that stood still", got)
+	}
+	for _, task := range y.nodes["b"].all(wire.StateSucceeded) {
+		if took := task.StartedAt.Sub(task.CreatedAt.Time); strings.HasPrefix(task.ID, "stranded-") && took > elsewhere {
+			t.Errorf("%s began after %v, want at most %v", task.ID, took, elsewhere)
+		}
+	}
+	still.signal(syscall.SIGCONT)
+	still.stop()
+}
+
+// The first living node of an order gets all; when it dies, the next one does, also what ran and waited there.
+func (y *yard) testFailover(t *testing.T) {
+	y.t = t
+	far := newRecorder(t)
+	change := by("failover", "b", "c", "a")
+	y.submit(far, "failover", "/block", 6, func(i int, s *wire.Submission) {
+		change(i, s)
+		s.Retry = &wire.Retry{MaxAttempts: ptr(3)}
+	})
+	y.expect("failover", y.counts("failover", 4, wire.StateRunning), 0, 4, 0)
+	y.nodes["b"].kill()
+	y.nodes["b"] = y.nodes["c"] // to ask
+	await(t, time.Minute, "four run on c", func() bool {
+		names := y.ran("failover", wire.StateRunning)
+		return len(names) == 4 && !slices.Contains(slices.Collect(maps.Values(names)), "a")
+	})
+	close(far.block)
+	y.counts("failover", 6, wire.StateSucceeded)
+}
