@@ -3556,8 +3556,8 @@ type Rollback struct {
 
 // Route To which of the nodes that may run the task it goes; see docs/routing.md.
 type Route struct {
-	// By The rule by which the route chooses a node. Default `any`: the task goes to the queue that all nodes share. If not
-	// all of them may run it, or one is preferred, it goes to the node with the most free slots.
+	// By The rule by which the route chooses a node. Default `any`: the task goes to the node with the most free slots, or,
+	// without a selector and preferences, to the queue that all nodes share.
 	//
 	//
 	// Example: round
@@ -3585,8 +3585,8 @@ type Route struct {
 	Sticky *RouteSticky `json:"sticky,omitempty"`
 }
 
-// RouteBy The rule by which the route chooses a node. Default `any`: the task goes to the queue that all nodes share. If not
-// all of them may run it, or one is preferred, it goes to the node with the most free slots.
+// RouteBy The rule by which the route chooses a node. Default `any`: the task goes to the node with the most free slots, or,
+// without a selector and preferences, to the queue that all nodes share.
 //
 // Example: round
 type RouteBy string
