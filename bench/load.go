@@ -54,8 +54,6 @@ type submission struct {
 	Delay     string            `json:"delay,omitempty"`
 	FairKey   string            `json:"fair_key,omitempty"`
 	LimitKey  string            `json:"limit_key,omitempty"`
-	Select    string            `json:"select,omitempty"`
-	Route     *routeBy          `json:"route,omitempty"`
 	Priority  int               `json:"priority,omitempty"`
 }
 

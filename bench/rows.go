@@ -29,7 +29,6 @@ func rows() []row {
 		countsRow(),
 		fairRow(),
 		limitsRow(),
-		routesRow(),
 		libraryRow(),
 		fleetHTTPRow(),
 		herdRow(),
