@@ -13,8 +13,6 @@ import (
 const (
 	// PreferencesLimit is the most preferences of a task.
 	PreferencesLimit = 8
-	// KeyLimit is how many characters the key of Hash can have.
-	KeyLimit = 100
 	// buckets is into how many groups keys of Hash are divided. A group waits in a lane of its own and has one node.
 	buckets = 64
 )
