@@ -159,7 +159,7 @@ func needsData(cmd redis.Cmder) bool {
 	switch cmd.Name() {
 	case "ping":
 		return true
-	case "publish", "config", "role":
+	case "publish", "config", "role", "time":
 		return false
 	}
 	return concernsData(cmd)

@@ -157,6 +157,7 @@ func TestLink_IsAwayWhileRedisDoesNothing(t *testing.T) {
 				ask(t, l, "", c.command, replyError(answer))
 				ask(t, l, "", "hello", nil)
 				ask(t, l, "", "publish", nil)
+				ask(t, l, "", "time", nil)
 				for _, answer := range answersWithoutData {
 					ask(t, l, "", "evalsha", replyError(answer+" and so on"))
 				}
