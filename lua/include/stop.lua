@@ -35,13 +35,13 @@ local function end_waiting(member, record, fields, by)
   free_slots(member, fields.state == 'queued' and limits_of_fields(fields) or nil)
   local attempts = fields.state == 'queued' and int(fields.attempt - 1) or fields.attempt
   fields.due = due_of(member, record) or fields.due
+  unschedule(member, record) -- goes by the limits in the state, as it is now
   fields.state, fields.finished = 'cancelled', int(now)
   if has_follow_up(head_of(record)) then
     fields.max_attempts = string.match(fields.max_attempts or '0', '%d+') .. '>'
     owe_follow_up(member, fields.attempt, 'cancelled', now)
   end
   redis.call('HSET', states_key, member, format_state(fields))
-  unschedule(member, record)
   redis.call('ZREM', queued_key, member)
   try(list_cancelled, member)
   note_row(member)

@@ -270,17 +270,25 @@ func TestClaim_FindsATaskUnderLimitsThatAreNoMore(t *testing.T) {
 
 func TestCancel_RemovesATaskThatWaitsForASlot(t *testing.T) {
 	t.Parallel()
-	w := storetest.New(t)
-	ref := anyTask
-	w.Create(task.Definition{Ref: ref, LimitKey: "a", FairKey: "f"})
-	d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Paused: time.Now().Add(time.Hour)}})
-	d.take(1, "key:a")
-	_, err := w.Tasks.Cancel(w.Ctx, ref, "")
-	testkit.Must(t, err)
-	if names := w.DB.SMembers(w.Ctx, string(w.KeysOf(ref).Backlog())).Val(); len(names) > 0 {
-		t.Errorf("tasks wait under %q", names)
+	for name, next := range map[string]*task.FollowUp{
+		"alone":            nil,
+		"with a follow-up": child(task.WhenEnded),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ref := anyTask
+			w.Create(task.Definition{Ref: ref, LimitKey: "a", FairKey: "f", OnEnd: next})
+			d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Paused: time.Now().Add(time.Hour)}})
+			d.take(1, "key:a")
+			_, err := w.Tasks.Cancel(w.Ctx, ref, "")
+			testkit.Must(t, err)
+			if names := w.DB.SMembers(w.Ctx, string(w.KeysOf(ref).Backlog())).Val(); len(names) > 0 {
+				t.Errorf("tasks wait under %q", names)
+			}
+			w.CheckSets()
+		})
 	}
-	w.CheckSets()
 }
 
 // The script has the same bucket as limit.Bucket.
