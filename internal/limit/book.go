@@ -26,6 +26,7 @@ type Book struct {
 	shares map[string]*share
 	read   bool            // the leader has read of which limits the partition has caps
 	freed  map[string]int  // slots that became free since the newest call was asked for: its reply may not know that
+	woken  map[string]bool // limits whose homes want to be asked, since the newest call was asked for
 	open   map[string]bool // limits to look at though no task waits for them: something may have to be asked
 	swept  time.Time       // when Calls last looked at all limits
 }
@@ -62,7 +63,8 @@ type share struct {
 
 // NewBook returns the book of a leader whose term begins.
 func NewBook() *Book {
-	return &Book{shares: make(map[string]*share), open: make(map[string]bool), freed: make(map[string]int)}
+	return &Book{shares: make(map[string]*share), open: make(map[string]bool), woken: make(map[string]bool),
+		freed: make(map[string]int)}
 }
 
 // Need says that tasks wait that have the same limits, from narrow to wide.
@@ -213,6 +215,7 @@ func (s *share) room(r Rule, now time.Time) int {
 // told to Answered, or to Failed.
 func (b *Book) Calls(needs []Need, rules *Table, now time.Time) (recounts []Recount, asks []Ask) {
 	clear(b.freed)
+	clear(b.woken)
 	demands := b.demands(needs, rules, now)
 	for limit, s := range b.due(demands, now) {
 		d := demands[limit]
@@ -339,6 +342,9 @@ func (b *Book) Answered(a Ask, answer Answer, now time.Time) {
 	s.phase, s.count, s.wanted, s.granted = ready, answer.Count, answer.Wanted, answer.Tokens
 	s.waits, s.told = answer.Count < a.Have+a.Want, a.Have == 0 && a.Want == 0 && answer.Count == 0
 	s.asked, s.retry = now, time.Time{}
+	if b.woken[a.Limit] { // the answer may be older than what the home has to say
+		s.asked = time.Time{}
+	}
 	b.open[a.Limit] = true // it may have to give something back
 	if a.Tokens > 0 {
 		s.tokenAt = now.Add(max(answer.Next, tokenPause))
@@ -352,7 +358,7 @@ func (b *Book) Failed(a Ask, now time.Time) { b.of(a.Limit).retry = now.Add(askP
 func (b *Book) Wake(limit string) {
 	if s := b.shares[limit]; s != nil {
 		s.asked = time.Time{}
-		b.open[limit] = true
+		b.open[limit], b.woken[limit] = true, true
 	}
 }
 

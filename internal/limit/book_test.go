@@ -429,3 +429,31 @@ func TestBook_ServesEachPartition(t *testing.T) {
 		}
 	}
 }
+
+// Leaders hear of a free slot while they are asking for it: the answer may be older than that.
+func TestBook_AsksAgainIfItIsWokenBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	rules := limit.NewTable(limit.Rules{name(t, "key:a"): {Slots: 1}})
+	needs := []limit.Need{{Limits: []string{"key:a"}, Waiting: 1}}
+	now := time.Unix(1_000_000, 0)
+	ask := func(b *limit.Book) limit.Ask {
+		t.Helper()
+		_, asks := b.Calls(needs, rules, now)
+		if len(asks) != 1 {
+			t.Fatalf("it asks %v, want one question", asks)
+		}
+		return asks[0]
+	}
+	b := limit.NewBook()
+	b.Read(nil)
+	recounts, _ := b.Calls(needs, rules, now)
+	b.Counted([]limit.Cap{{Limit: recounts[0].Limit, Version: 1}}, now)
+	a := ask(b)
+	b.Wake("key:a")
+	b.Answered(a, limit.Answer{Wanted: true}, now)
+	a = ask(b)
+	b.Answered(a, limit.Answer{Wanted: true}, now)
+	if _, asks := b.Calls(needs, rules, now); len(asks) > 0 {
+		t.Errorf("it asks %v, and nobody has woken it", asks)
+	}
+}
