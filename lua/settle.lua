@@ -60,7 +60,7 @@ local function grant(limit, version, have, want, tokens, slots, rate, per, burst
     local full = tonumber(redis.call('HGET', key, '@') or 0)
     redis.call('PEXPIRE', key, int(math.max(USE_KEPT, full - now)))
   end
-  if count < was then
+  if count < was or waited > 0 and own.since == 0 and count == was then -- nothing is kept for it any more
     wake_others(uses, limit, 'since')
   elseif own.since > 0 and waited == 0 then
     wake_others(uses, limit, 'count')

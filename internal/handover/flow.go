@@ -86,7 +86,7 @@ func (f *flow) comes(p int) bool {
 	return f.waits(p)
 }
 
-// wake adds the partitions whose tasks may be claimed next.
+// wake adds the partitions whose tasks may be claimed next, or need slots of limits that nobody asks for.
 func (f *flow) wake(partitions map[int]bool, r *rooms) {
 	if f.alone() {
 		for _, w := range f.plain.first() {
@@ -98,6 +98,17 @@ func (f *flow) wake(partitions map[int]bool, r *rooms) {
 		partitions[p] = true
 		return true
 	})
+	f.wakeLimited(partitions, r)
+}
+
+// wakeLimited adds the partitions whose tasks need slots of limits that nobody asks for. A leader asks for none, and
+// leaves the line, while there is no room for what it would claim.
+func (f *flow) wakeLimited(partitions map[int]bool, r *rooms) {
+	for _, t := range f.order {
+		if f.free > 0 && t.limits != nil {
+			r.asks(t, partitions)
+		}
+	}
 }
 
 // forgetAsked has the next look ask Redis, as there may be room.

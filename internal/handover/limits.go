@@ -58,7 +58,8 @@ func (p *Planner) needs(partition int) (needs []limit.Need) {
 	for _, f := range p.flows {
 		for _, t := range f.order {
 			if t.limits != nil && t.waits(partition) {
-				needs = append(needs, limit.Need{Limits: t.limits, Waiting: min(max(t.number(partition), 1), f.free)})
+				room := f.free + f.reserved // of what is reserved, claims mostly take little
+				needs = append(needs, limit.Need{Limits: t.limits, Waiting: min(max(t.number(partition), 1), room)})
 			}
 		}
 	}
@@ -131,6 +132,15 @@ func (r *rooms) of(partition int, limits []string) int {
 		room = min(room, n)
 	}
 	return room
+}
+
+// asks adds the partitions whose leader has something to ask before it can claim tasks of a key.
+func (r *rooms) asks(t *turn, partitions map[int]bool) {
+	for _, w := range t.line {
+		if b := r.p.books[w.partition]; b != nil && b.Asks(t.limits, r.p.limits, r.now) {
+			partitions[w.partition] = true
+		}
+	}
 }
 
 // has reports whether a task of a key has room in some partition.

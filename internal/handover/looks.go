@@ -99,6 +99,7 @@ func (p *Planner) Looked(asked []Lane, looks map[string]Look, now time.Time) {
 	for _, lane := range asked {
 		if look, ok := looks[lane.Queue]; ok {
 			p.evaluate(lane, look, now)
+			p.flow(lane).wakeLimited(p.wakes, p.rooms(now))
 		} else {
 			p.flow(lane).free = 0
 		}

@@ -371,6 +371,25 @@ func (b *Book) Freed(limit string, n int) {
 	b.freed[limit] += n
 }
 
+// Asks reports whether the leader has something to ask before tasks with those limits can be claimed: it does not stand
+// in the line of the first limit that has no room. It may have left that line while their queue had no room.
+func (b *Book) Asks(limits []string, rules *Table, now time.Time) bool {
+	for _, limit := range limits {
+		s := b.of(limit)
+		rule, _ := rules.For(limit)
+		switch {
+		case s.phase != ready || rule.Paused.After(now):
+			return false
+		case s.free(rule, now) > 0:
+		case s.count > s.holders:
+			return !s.tokenAt.After(now)
+		default:
+			return !s.waits
+		}
+	}
+	return false
+}
+
 // Room returns how many tasks with those limits may be claimed.
 func (b *Book) Room(limits []string, rules *Table, now time.Time) int {
 	room := unlimited

@@ -457,3 +457,36 @@ func TestBook_AsksAgainIfItIsWokenBeforeTheAnswer(t *testing.T) {
 		t.Errorf("it asks %v, and nobody has woken it", asks)
 	}
 }
+
+func TestBook_AsksWhileItStandsInNoLine(t *testing.T) {
+	t.Parallel()
+	rules := limit.NewTable(limit.Rules{name(t, "key:a"): {Slots: 1}, name(t, "all"): {Slots: 1}})
+	limits := []string{"key:a", "all"}
+	now := time.Unix(1_000_000, 0)
+	b := limit.NewBook()
+	b.Read(nil)
+	// settled carries out all calls. The home of key:a grants all, and that of all nothing.
+	settled := func(waiting int) {
+		needs := []limit.Need{{Limits: limits, Waiting: waiting}}
+		for range 5 {
+			recounts, asks := b.Calls(needs, rules, now)
+			for i, r := range recounts {
+				b.Counted([]limit.Cap{{Limit: r.Limit, Version: r.Least + i + 1}}, now)
+			}
+			for _, a := range asks {
+				answer := limit.Answer{Wanted: true}
+				if a.Limit == "key:a" {
+					answer.Count = a.Have + a.Want
+				}
+				b.Answered(a, answer, now)
+			}
+		}
+	}
+	for _, waiting := range []int{1, 0, 1} { // it leaves the line when its queue has no room, and comes back
+		settled(waiting)
+		if got, want := b.Asks(limits, rules, now), waiting == 0; got != want {
+			t.Errorf("with %d tasks for which there is room, it has something to ask: %t", waiting, got)
+		}
+		b.Wake("all")
+	}
+}

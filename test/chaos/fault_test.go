@@ -23,6 +23,8 @@ type fault struct {
 	name string
 	// needsNetwork: it is done by the proxies between a member and Redis.
 	needsNetwork bool
+	// needsNode: it is done to a node, which has a name.
+	needsNode bool
 	// shortest and longest are how long it lasts. longest is 0: it is done in a moment. shortest is 0: a twentieth of longest.
 	shortest, longest time.Duration
 	// keepsRuns: no living worker may lose an attempt by it, so it excuses none that counts as lost. Of what is done to one member, the attempts of
@@ -59,9 +61,10 @@ var fleetFaults = []fault{
 	{name: "cut", needsNetwork: true, longest: 9 * time.Second, harmMember: breaking((*redistest.Proxy).Cut, (*redistest.Proxy).Mend)},
 	{name: "delay", needsNetwork: true, longest: 9 * time.Second, harmMember: breaking((*redistest.Proxy).Hold, (*redistest.Proxy).Release)},
 	{name: "drop-replies", needsNetwork: true, longest: 4 * time.Second, harmMember: breaking(func(p *redistest.Proxy) { p.DropAnswers(5) }, (*redistest.Proxy).Mend)},
+	{name: draining, keepsRuns: true, needsNode: true, shortest: 2 * time.Second, longest: 8 * time.Second, harmMember: drain},
 	{name: "rolling-restart", harmFleet: func(r *round) {
 		for _, m := range r.members {
-			r.harmMember(m, "rolling-restart", func() {
+			r.harmMember(m, fault{name: "rolling-restart"}, func() {
 				m.stop()
 				m.start()
 			})
@@ -135,6 +138,9 @@ var serverFaults = []fault{
 		r.doubleDeliveries(ctx, h.lasts)
 	}},
 }
+
+// draining is the name of the fault by which a node takes no tasks, and asks what runs there to move.
+const draining = "drain"
 
 // filling is the name of the fault by which Redis is full.
 const filling = "redis-full"
@@ -352,7 +358,7 @@ func (r *round) plan(seed uint64, only []string, within time.Duration) []happeni
 func (r *round) target(random *rand.Rand, f fault) *member {
 	for {
 		m := r.members[random.IntN(len(r.members))]
-		if !f.needsNetwork || len(m.network) > 0 {
+		if (!f.needsNetwork || len(m.network) > 0) && (!f.needsNode || m.program != "goworker") {
 			return m
 		}
 	}
@@ -378,7 +384,7 @@ func (h happening) do(ctx context.Context, r *round) {
 	case h.harmFleet != nil:
 		h.harmFleet(r)
 	case h.harmMember != nil:
-		r.harmMember(h.member, h.name, func() { h.harmMember(ctx, h.member, h) })
+		r.harmMember(h.member, h.fault, func() { h.harmMember(ctx, h.member, h) })
 	default:
 		r.redisHurt.Lock()
 		defer r.redisHurt.Unlock()
@@ -389,10 +395,10 @@ func (h happening) do(ctx context.Context, r *round) {
 }
 
 // harmMember does something to a member, and notes when.
-func (r *round) harmMember(m *member, name string, do func()) {
+func (r *round) harmMember(m *member, f fault, do func()) {
 	m.hurt.Lock()
 	defer m.hurt.Unlock()
 	from := time.Now()
 	do()
-	r.past.addHarm(harm{span: span{from, time.Now()}, name: name, member: m.name})
+	r.past.addHarm(harm{span: span{from, time.Now()}, name: f.name, member: m.name, keepsRuns: f.keepsRuns})
 }

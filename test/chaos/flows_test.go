@@ -39,6 +39,7 @@ type flowJob struct {
 type flowStep struct {
 	behaviour   behaviour
 	maxAttempts int // of one release
+	keys        string
 }
 
 // driveFlows is the workload of the client that runs workflows, until ctx ends.
@@ -99,6 +100,7 @@ func (w *workload) newFlow(random *rand.Rand, j *flowJob) workflow.Definition {
 				continue
 			}
 			as := flowStep{behaviour: works, maxAttempts: 1 + random.IntN(4)}
+			as.keys = limitKeys[random.IntN(len(limitKeys))]
 			switch chance := random.IntN(100); {
 			case chance < 12:
 				as.behaviour = flaky
@@ -114,6 +116,7 @@ func (w *workload) newFlow(random *rand.Rand, j *flowJob) workflow.Definition {
 			steps[i].Task = &task.Definition{
 				Type: "http", Payload: fmt.Appendf(nil, `{"url": %q, "body": %s}`, url, s.Task.Payload),
 				Timeout: as.behaviour.timeout(), Retry: task.Retry{MaxAttempts: as.maxAttempts, Backoff: backoff},
+				LimitKey: as.keys,
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func (p *past) explainsMiss(open span) bool {
 		if h.member == "" && (h.away || h.name == filling) {
 			return true
 		}
-		harmed[h.member] = true
+		harmed[h.member] = harmed[h.member] || h.name != draining
 	}
 	return !slices.ContainsFunc(p.leaders, func(name string) bool { return !harmed[name] })
 }

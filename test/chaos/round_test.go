@@ -168,15 +168,18 @@ func (r *round) startFleet(random *rand.Rand) {
 	}
 	for i, program := range []string{"dtsd", skewed["5m"], skewed["-5m"]} {
 		listen := fmt.Sprint("127.0.0.1:", redistest.FreePort(r.t)) // the same after a restart
-		m := r.startMember(fmt.Sprint("node", i+1), program, "serve", "--concurrency", "12", "--listen", listen, "--roles", roles[i])
+		name := fmt.Sprint("node", i+1)
+		m := r.startMember(name, program, "serve", "--concurrency", "12", "--listen", listen, "--roles", roles[i],
+			"--node-name", name, "--labels", labelsOf(name))
 		m.serves = strings.Contains(roles[i], "api")
 		if strings.Contains(roles[i], "scheduler") {
 			r.past.leaders = append(r.past.leaders, m.name)
 		}
 	}
-	r.startMember("goworker", "goworker", "--concurrency", "12")
+	r.startMember("goworker", "goworker", "--concurrency", "12", "--labels", labelsOf("goworker"))
 	through := r.members[0]
-	web := &member{round: r, name: "webworker", program: "goworker", args: []string{"--server", through.url(), "--concurrency", "6"}, through: through}
+	web := &member{round: r, name: "webworker", program: "goworker", through: through}
+	web.args = []string{"--server", through.url(), "--concurrency", "6", "--labels", labelsOf("webworker")}
 	r.join(web)
 	web.start()
 }
@@ -222,6 +225,7 @@ type outcome struct {
 // harmWhile runs the workload, and the planned faults in it, and notes what happened.
 func (r *round) harmWhile(w *workload, o *outcome) {
 	r.awaitRuns(w)
+	w.setLimits()
 	random := rand.New(rand.NewPCG(r.seed, 3))
 	start := time.Now().UTC().Truncate(time.Second).Add(2 * time.Second)
 	r.schedules = newSchedules(random, start, start.Add(warmUp+harmFor+calm))
@@ -323,21 +327,24 @@ func (r *round) owes() bool {
 	return false
 }
 
-// awaitRuns waits until all nodes take runs of workflows, and tasks that have follow-ups: none does before it knows all
-// others.
+// awaitRuns waits until all nodes take runs of workflows, and tasks that have follow-ups, limit keys and selectors: none
+// does before it knows all others.
 func (r *round) awaitRuns(w *workload) {
 	const definition = `{"definition": {"steps": [{"id": "a", "task": {"type": "noop"}}]}}`
+	run := wire.Submission{
+		Type: task.WorkflowType, Payload: json.RawMessage(definition), OnEnd: w.onEnd(wire.FollowUpWhenEnded),
+	}
+	limited := wire.Submission{Type: "noop", LimitKey: ptr("a"), Select: ptr("zone")}
 	for _, m := range r.members {
-		for m.serves {
-			s := wire.Submission{
-				Type: task.WorkflowType, Payload: json.RawMessage(definition), OnEnd: w.onEnd(wire.FollowUpWhenEnded),
-			}
-			a, err := m.client().SubmitTaskWithResponse(r.ctx, &client.SubmitTaskParams{DryRun: ptr(true)}, s)
-			if err == nil && a.StatusCode() == http.StatusOK {
-				break
-			}
-			if clock.Sleep(r.ctx, askAgain) != nil {
-				r.t.Fatalf("%s takes no run of a workflow: %v", m.name, err)
+		for _, s := range []wire.Submission{run, limited} {
+			for m.serves {
+				a, err := m.client().SubmitTaskWithResponse(r.ctx, &client.SubmitTaskParams{DryRun: ptr(true)}, s)
+				if err == nil && a.StatusCode() == http.StatusOK {
+					break
+				}
+				if clock.Sleep(r.ctx, askAgain) != nil {
+					r.t.Fatalf("%s takes no task of the type %s: %v", m.name, s.Type, err)
+				}
 			}
 		}
 	}

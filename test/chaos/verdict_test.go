@@ -27,6 +27,7 @@ func (r *round) judge(w *workload) {
 		r.add(file.judgeFollowUps(e, j.when, p.isTouched(e.calls, j.answers), p))
 	}
 	r.judgeFlows(w, file)
+	r.judgeLimits(w, file)
 	for _, s := range r.schedules {
 		r.judgeSchedule(s, file)
 	}

@@ -32,6 +32,8 @@ type job struct {
 	kind        string // of the task: http or go
 	maxAttempts int
 	takes       time.Duration
+	keys        string            // under which limits count it
+	place       *place            // where it may run; nil: anywhere
 	due         time.Time         // it may not begin earlier
 	when        wire.FollowUpWhen // after which ends a task follows it; "": after none
 	changing    sync.Mutex        // held by the client that changes it
@@ -123,6 +125,7 @@ func (w *workload) newJob(random *rand.Rand, id string) *job {
 	if n := random.IntN(2 * len(whens)); n < len(whens) {
 		j.when = whens[n]
 	}
+	j.limitAndPlace(random)
 	return j
 }
 
@@ -141,6 +144,12 @@ func (w *workload) submission(j *job) wire.Submission {
 	s := wire.Submission{
 		ID: &j.id, Type: j.kind, Payload: w.payload(j, 1), Timeout: ptr(j.behaviour.timeout().String()),
 		Retry: retryUpTo(j.maxAttempts), OnEnd: w.onEnd(j.when),
+	}
+	if j.keys != "" {
+		s.LimitKey = &j.keys
+	}
+	if j.place != nil {
+		j.place.addTo(&s)
 	}
 	if !j.due.IsZero() {
 		s.RunAt = ptr(wire.At(j.due.UTC()))

@@ -25,11 +25,12 @@ const (
 
 // httpWorker is a worker by HTTP.
 type httpWorker struct {
-	api   *client.ClientWithResponses
-	id    string
-	log   *slog.Logger
-	slots chan struct{} // one entry for each attempt that runs, or may come with the answer of a take
-	calls int           // of take
+	api    *client.ClientWithResponses
+	id     string
+	labels *wire.NodeLabels
+	log    *slog.Logger
+	slots  chan struct{} // one entry for each attempt that runs, or may come with the answer of a take
+	calls  int           // of take
 
 	mu      sync.Mutex
 	running map[string]*httpAttempt // by token
@@ -45,7 +46,8 @@ type httpAttempt struct {
 }
 
 // runHTTP takes and runs attempts until ctx ends; then it lets them go on for drain.
-func runHTTP(ctx context.Context, server string, concurrency int, drain time.Duration, log *slog.Logger) error {
+func runHTTP(ctx context.Context, server string, concurrency int, drain time.Duration, labels map[string]string,
+	log *slog.Logger) error {
 	api, err := client.NewClientWithResponses(server)
 	if err != nil {
 		return err
@@ -55,7 +57,8 @@ func runHTTP(ctx context.Context, server string, concurrency int, drain time.Dur
 		return err
 	}
 	w := &httpWorker{
-		api: api, id: fmt.Sprintf("%s-%d", host, os.Getpid()), log: log, slots: make(chan struct{}, concurrency), running: map[string]*httpAttempt{},
+		api: api, id: fmt.Sprintf("%s-%d", host, os.Getpid()), labels: (*wire.NodeLabels)(&labels), log: log,
+		slots: make(chan struct{}, concurrency), running: map[string]*httpAttempt{},
 	}
 	log.Info("running", "node", w.id)
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -90,6 +93,7 @@ func (w *httpWorker) take(ctx, work context.Context) {
 	w.calls++
 	offer := wire.TakeRequest{
 		Types: []string{"http"}, Capacity: ptr(cap(w.slots)), Max: ptr(min(n, 64)), Wait: ptr(takeWait), Lease: ptr(httpLease), Request: ptr(fmt.Sprint(w.calls)),
+		Labels: w.labels,
 	}
 	var taken []wire.TakenAttempt
 	until(work, func() bool {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts"
+	"github.com/dts-sched/dts/internal/config"
 )
 
 func main() {
@@ -26,14 +27,17 @@ func main() {
 	durability := flag.String("durability", "", "what begins wait for, as dtsd's flag")
 	concurrency := flag.Int("concurrency", 20, "attempts at once")
 	drain := flag.Duration("drain-timeout", 30*time.Second, "how long attempts may go on after SIGTERM")
+	labels := config.Labels{}
+	flag.Func("labels", "labels of the worker, as dtsd's flag", labels.Set)
 	flag.Parse()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	var err error
 	if *server != "" {
-		err = runHTTP(ctx, *server, *concurrency, *drain, log)
+		err = runHTTP(ctx, *server, *concurrency, *drain, labels, log)
 	} else {
-		worker := dts.NewWorker(dts.WorkerOptions{Redis: *redis, Durability: *durability, Concurrency: *concurrency, DrainTimeout: *drain, Logger: log})
+		worker := dts.NewWorker(dts.WorkerOptions{Redis: *redis, Durability: *durability, Concurrency: *concurrency, DrainTimeout: *drain,
+			Labels: labels, Logger: log})
 		dts.HandleResult(worker, "http", call)
 		dts.HandleResult(worker, "go", call)
 		err = worker.Run(ctx)
