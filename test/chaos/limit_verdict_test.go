@@ -9,7 +9,8 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 )
 
-// startsWithin is how long a task may wait while all of its limits have free slots, and nothing happens to anybody.
+// startsWithin is how much longer than tasks without limits a task may wait while all of its limits have free slots, and
+// nothing happens to anybody. On a busy machine, all of them wait.
 const startsWithin = 3 * time.Second
 
 // limited is a task with limits.
@@ -29,8 +30,8 @@ type hold struct {
 	task string
 }
 
-// judgeLimits: never do more tasks of a limit run than it has slots, as seen by the handlers. No task waits longer than
-// startsWithin while all of its limits have free slots. What can be lost excuses the time after its loss.
+// judgeLimits: never do more tasks of a limit run than it has slots, as seen by the handlers. No task waits long while all
+// of its limits have free slots. What Redis has lost excuses the time after that.
 func judgeLimits(tasks []limited, p *past) (v verdict) {
 	holds := make(map[string][]hold)
 	slots := make(map[string]int)
@@ -46,8 +47,14 @@ func judgeLimits(tasks []limited, p *past) (v verdict) {
 	for _, name := range slices.Sorted(maps.Keys(holds)) {
 		v = append(v, judgeHolds(name, slots[name], holds[name], p)...)
 	}
+	longest := startsWithin
 	for _, t := range tasks {
-		v = append(v, t.judgeWait(holds, p)...)
+		if waits, known := t.waits(p); known && len(t.slots) == 0 {
+			longest = max(longest, startsWithin+waits.until.Sub(waits.from))
+		}
+	}
+	for _, t := range tasks {
+		v = append(v, t.judgeWait(longest, holds, p)...)
 	}
 	return v
 }
@@ -79,16 +86,23 @@ func (p *past) hasLostBefore(at time.Time) bool {
 	return slices.ContainsFunc(p.lost, func(l loss) bool { return !l.from.After(at) })
 }
 
-// judgeWait: the task begins soon when its limits have free slots.
-func (t limited) judgeWait(holds map[string][]hold, p *past) (v verdict) {
+// waits returns the time in which the task could begin, and had not begun; false if that is not known, if it may not run
+// anywhere, or if something happened then.
+func (t limited) waits(p *past) (_ span, known bool) {
 	if t.ready.IsZero() || t.place != nil || len(t.calls) == 0 {
+		return span{}, false
+	}
+	waits := span{t.ready, later(t.ready, t.calls[0].begin)}
+	return waits, !p.disturbs(span{waits.from.Add(-begunWithin), waits.until})
+}
+
+// judgeWait: the task begins soon when its limits have free slots.
+func (t limited) judgeWait(longest time.Duration, holds map[string][]hold, p *past) (v verdict) {
+	waits, known := t.waits(p)
+	if !known || len(t.slots) == 0 {
 		return nil
 	}
-	waits := span{t.ready, t.calls[0].begin}
-	if p.disturbs(span{waits.from.Add(-begunWithin), waits.until}) {
-		return nil
-	}
-	if free := t.longestFree(waits, holds); free > startsWithin {
+	if free := t.longestFree(waits, holds); free > longest {
 		v.add("%s waited from %s, and its limits had free slots for %s of that", t.id, waits, free.Round(time.Millisecond))
 	}
 	return v

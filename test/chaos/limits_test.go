@@ -17,10 +17,10 @@ import (
 )
 
 // limits are those of each round, by name, with their slots. They are set before any work.
-var limits = map[string]int{"key:*": 2, "key:narrow": 1, "type:go": 4, "namespace:default": 40}
+var limits = map[string]int{"key:*": 2, "key:narrow": 1, "type:go": 4}
 
 // limitKeys are the keys of tasks, with commas between; "" is none.
-var limitKeys = []string{"", "", "", "a", "b", "narrow", "a,narrow", "b,c"}
+var limitKeys = []string{"", "", "", "", "", "", "", "a", "a", "b", "a,narrow", "b,c"}
 
 // setLimits sets the limits of a round.
 func (w *workload) setLimits() {
@@ -36,7 +36,7 @@ func (w *workload) setLimits() {
 
 // slotsOf returns the limits of a task that has these keys and this type, with their slots.
 func slotsOf(keys, kind string) map[string]int {
-	own := map[string]int{"namespace:default": limits["namespace:default"]}
+	own := map[string]int{}
 	if kind == "go" {
 		own["type:go"] = limits["type:go"]
 	}
