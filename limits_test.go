@@ -113,3 +113,65 @@ func TestClient_RefusesLimitsThatCannotBe(t *testing.T) {
 		}
 	})
 }
+
+// A handler pauses the key of its task: a second task of the key waits, and both are done in the end.
+func TestPauseKey_HoldsUpTheKey(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	c, err := dts.Open(f.redis)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, c.Close()) })
+	awaitLimits(t, c)
+	w := dts.NewWorker(dts.WorkerOptions{Redis: f.redis})
+	busy := errors.New("HTTP 429")
+	dts.Handle(w, "call", func(ctx context.Context, times int) error {
+		if dts.Current(ctx).Attempt < times {
+			return dts.PauseKey(busy, 3*time.Second)
+		}
+		return nil
+	})
+	start(t, w.Run)
+	submit := func(id, key string, times int) {
+		_, err := c.Submit(t.Context(), dts.Submission{ID: id, Type: "call", LimitKey: key, Payload: times})
+		testkit.Must(t, err)
+	}
+	submit("first", "tenant-7", 2)
+	var l *dts.Limit
+	testkit.Eventually(t, "the key is paused", func() bool {
+		l, err = c.Limit(t.Context(), "key:tenant-7")
+		return err == nil && l.Paused
+	})
+	if l.By != "task first" || l.Note != "HTTP 429" {
+		t.Errorf("it is %+v", l)
+	}
+	submit("second", "tenant-7", 1)
+	submit("other", "tenant-8", 1)
+	for _, id := range []string{"other", "first", "second"} {
+		got, err := c.Wait(t.Context(), id)
+		testkit.Must(t, err)
+		attempts, err := c.Attempts(t.Context(), id)
+		testkit.Must(t, err)
+		last := attempts[len(attempts)-1]
+		if got.State != dts.StateSucceeded || last.StartedAt.Before(l.Until) != (id == "other") {
+			t.Errorf("%s is %s, and began at %s; the pause lasts until %s", id, got.State, last.StartedAt, l.Until)
+		}
+	}
+	testkit.Eventually(t, "the limit has ended with its pause", func() bool {
+		return dts.CodeOf(errOf(c.Limit(t.Context(), "key:tenant-7"))) == dts.CodeLimitNotFound
+	})
+}
+
+func TestSubmit_NeedsAKeyToPauseIt(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		awaitLimits(t, c)
+		s := dts.Submission{Type: "http", Payload: map[string]string{"url": "http://localhost:1/", "pause": "key"}}
+		_, err := c.Submit(t.Context(), s)
+		if e := (&dts.Error{}); !errors.As(err, &e) || e.Code != dts.CodeInvalid || e.Field != "limit_key" {
+			t.Errorf("without a key: %v", err)
+		}
+		s.LimitKey = "a"
+		_, err = c.Submit(t.Context(), s)
+		testkit.Must(t, err)
+	})
+}
