@@ -271,8 +271,8 @@ func (p LimitPause) end(now time.Time) (time.Time, error) {
 	return p.Until.UTC().Truncate(time.Millisecond), nil
 }
 
-// ResumeLimit ends the pause of a limit. It deletes a limit that has nothing but the pause, or that ends with it. Errors:
-// CodeInvalid, CodeLimitNotFound, CodeUnavailable.
+// ResumeLimit ends the pause of a limit. It deletes a limit that has nothing but the pause, or that ends with it.
+// Errors: CodeInvalid, CodeLimitNotFound, CodeUnavailable.
 func (c *Control) ResumeLimit(ctx context.Context, who Caller, name string) error {
 	if _, err := c.begin(ctx, who, "resumeLimit"); err != nil {
 		return err
