@@ -49,7 +49,7 @@
 // context that ends, together with its cause (context.Cause). A sequence ends after an error, and after Events and FollowLogs have been told to
 // end by their context, without one.
 //
-// A handler says by [Permanent], [RetryAfter], [Snooze], [ErrMoved] and [Cancelled] what its error means for the task.
+// A handler says by [Permanent], [RetryAfter], [PauseKey], [Snooze], [ErrMoved] and [Cancelled] what its error means for the task.
 //
 // # Logging
 //

@@ -198,3 +198,33 @@ func ExampleClient_Lock() {
 	}
 	// Output: appended closing entry
 }
+
+// At most five tasks of each customer run at once. One of them has its own limit, which is paused for an hour.
+func ExampleClient_SetLimit() {
+	client, err := dts.Open(redisURL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	err = errors.Join(
+		client.SetLimit(ctx, "key:*", dts.LimitRule{Slots: 5}),
+		client.SetLimit(ctx, "key:tenant-7", dts.LimitRule{Slots: 20, Rate: 600, Per: time.Minute}),
+		client.PauseLimit(ctx, "key:tenant-7", dts.LimitPause{For: time.Hour, Note: "their server is down"}),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	limits, err := client.Limits(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, l := range limits {
+		fmt.Println(l.Name, l.Rule.Slots, l.Paused, l.Note)
+	}
+	_, err = client.Submit(ctx, dts.Submission{Type: "import", LimitKey: "tenant-7", Payload: "orders"})
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -37,7 +37,8 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength i
 			errs = append(errs, task.Invalid(field+".payload",
 				"is missing: the type %s does not take how the task before ended", next.Type))
 		case next.Payload != nil && task.ValidatePayload(next.Payload) == nil:
-			errs = append(errs, task.Within(field, c.types.CheckPayload(ctx, next.Type, next.Payload)))
+			wrong := task.Join(c.types.CheckPayload(ctx, next.Type, next.Payload), c.types.CheckKey(next))
+			errs = append(errs, task.Within(field, wrong))
 		}
 		field += ".on_end.task"
 	}

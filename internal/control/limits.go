@@ -218,13 +218,13 @@ func (c *Control) SetLimit(
 	}
 	err := c.changeLimit(ctx, who, name, func(e rules.Entry, now time.Time) (rules.Entry, error) {
 		before := e
-		e.Rule = rule
+		e.Rule, e.Ends = rule, false
 		if before.Rule.Paused.After(now) {
 			e.Rule.Paused = before.Rule.Paused
 		} else {
 			e.Note = ""
 		}
-		created, changed = before.Rule == LimitRule{}, e.Rule != before.Rule
+		created, changed = before.Rule == LimitRule{}, e.Rule != before.Rule || before.Ends
 		if put.DryRun {
 			return e, errDryRun
 		}
@@ -271,8 +271,8 @@ func (p LimitPause) end(now time.Time) (time.Time, error) {
 	return p.Until.UTC().Truncate(time.Millisecond), nil
 }
 
-// ResumeLimit ends the pause of a limit. It deletes a limit that has nothing but the pause. Errors: CodeInvalid,
-// CodeLimitNotFound, CodeUnavailable.
+// ResumeLimit ends the pause of a limit. It deletes a limit that has nothing but the pause, or that ends with it.
+// Errors: CodeInvalid, CodeLimitNotFound, CodeUnavailable.
 func (c *Control) ResumeLimit(ctx context.Context, who Caller, name string) error {
 	if _, err := c.begin(ctx, who, "resumeLimit"); err != nil {
 		return err
@@ -281,6 +281,9 @@ func (c *Control) ResumeLimit(ctx context.Context, who Caller, name string) erro
 	err := c.changeLimit(ctx, who, name, func(e rules.Entry, _ time.Time) (rules.Entry, error) {
 		found = e.Rule != LimitRule{}
 		e.Rule.Paused, e.Note = time.Time{}, ""
+		if e.Ends {
+			e.Rule = LimitRule{}
+		}
 		return e, nil
 	})
 	if err == nil && !found {

@@ -14,7 +14,7 @@ import (
 // checkContent checks what nodes do with a task: its payload, what follows it and, if it is a run of a workflow, its
 // steps. idLength is how long its id is at most. Errors: CodeInvalid, and that of ctx.
 func (c *Control) checkContent(ctx context.Context, d task.Definition, idLength int) error {
-	errs := []error{c.types.CheckPayload(ctx, d.Type, d.Payload), c.checkOutbox(ctx, d, idLength)}
+	errs := []error{c.types.CheckPayload(ctx, d.Type, d.Payload), c.types.CheckKey(d), c.checkOutbox(ctx, d, idLength)}
 	if d.Type == task.WorkflowType {
 		errs = append(errs, c.checkRun(ctx, d.Namespace, d.Payload, idLength))
 	}
@@ -124,5 +124,6 @@ func (c *Control) checkStep(ctx context.Context, s workflow.Step) error {
 	if payload == nil {
 		payload = []byte("{}")
 	}
-	return task.Within("task", c.types.CheckPayload(ctx, s.Task.Type, payload))
+	errs := task.Join(c.types.CheckPayload(ctx, s.Task.Type, payload), c.types.CheckKey(*s.Task))
+	return task.Within("task", errs)
 }

@@ -45,7 +45,7 @@ func (s *Scheduler) watchLimits(ctx context.Context) error {
 func (s *Scheduler) loadLimits(ctx context.Context, known limit.Rules) (limit.Rules, error) {
 	rules := make(limit.Rules)
 	if s.o.Store.HasLimits() {
-		entries, now, err := s.o.Store.Rules.All(ctx)
+		entries, now, err := s.o.Store.Rules.Sweep(ctx)
 		if err != nil {
 			return known, err
 		}

@@ -16,6 +16,9 @@ type Type struct {
 	// CheckPayload checks the payload of a new task. Its error has CodeInvalid and the field, or is that of ctx: a large
 	// payload may wait for its turn. nil accepts every payload.
 	CheckPayload func(ctx context.Context, payload json.RawMessage) error
+	// PausesKey reports whether a valid payload asks that the limits of the task's keys are paused, so that the task needs
+	// a key. nil: none does.
+	PausesKey func(payload json.RawMessage) bool
 	// Setting is the name of the setting with which a node runs tasks of the type; "" if every worker does.
 	Setting string
 }
@@ -36,4 +39,13 @@ func (t Types) CheckPayload(ctx context.Context, name string, payload json.RawMe
 		return nil
 	}
 	return check(ctx, payload)
+}
+
+// CheckKey checks that a new task whose payload pauses the limits of its keys has a key. Error: CodeInvalid.
+func (t Types) CheckKey(d Definition) error {
+	pauses := t[d.Type].PausesKey
+	if d.LimitKey != "" || pauses == nil || !pauses(d.Payload) {
+		return nil
+	}
+	return Invalid("limit_key", "is missing: payload.pause pauses the limit of a key")
 }

@@ -37,7 +37,7 @@ var notDone = sentencesByKey{
 	":do": "Not started.", "stop": "Not stopped.", "pause": "Not paused.", "resume": "Not resumed.",
 	"capacity": "Not set.", "new": "Not put.", "edit": "Not put.", "trigger": "Not triggered.",
 	"rerun": "Not run again.", "run": "Not started.", "delete": "Not deleted.", "rollback": "Not rolled back.",
-	"backfill": "No task was created.", "cordon": "Not cordoned.", "uncordon": "Not uncordoned.",
+	"set": "Not set.", "backfill": "No task was created.", "cordon": "Not cordoned.", "uncordon": "Not uncordoned.",
 }
 
 // result is where a reader finds what an action has done, and what it was. The zero value: it has done nothing.
@@ -55,6 +55,7 @@ type result struct {
 const (
 	taskPath  = "/tasks/:namespace/:id"
 	queuePath = "/queues/:name"
+	limitPath = "/limits/:name"
 	nodesPath = "/nodes"
 	runPath   = "/runs/:namespace/:id"
 )
@@ -133,6 +134,19 @@ var actions = []*action{
 		"queue-capacity":    "The capacity was set at %s.",
 		"queue-no-capacity": "The capacity was removed at %s.",
 	}},
+	{path: "/limits/new", do: putLimit, says: limitSet},
+	{path: "/limits/:name/set", do: setLimit, form: limitPath, says: limitSet},
+	{path: "/limits/:name/pause", do: pauseLimit, form: limitPath, says: sentencesByKey{
+		"limit-paused": "The limit was paused at %s.",
+	}},
+	{path: "/limits/:name/resume", do: resumeLimit, form: limitPath, says: sentencesByKey{
+		"limit-resumed": "The limit was resumed at %s.",
+		"limit-gone":    "The limit was gone already at %s.",
+	}},
+	{path: "/limits/:name/delete", do: deleteLimit, form: limitPath, says: sentencesByKey{
+		"limit-deleted": "The limit was deleted at %s.",
+		"limit-gone":    "The limit was gone already at %s.",
+	}},
 	{path: "/nodes/cordon", do: cordonNode, form: nodesPath, says: sentencesByKey{
 		"node-cordoned": "The node was cordoned at %s.",
 	}},
@@ -162,6 +176,8 @@ var actions = []*action{
 		"backfilled": "%d tasks were created at %s.",
 	}},
 }
+
+var limitSet = sentencesByKey{"limit-set": "The limit was set at %s."}
 
 var revisionPut = sentencesByKey{
 	"put":        "Revision %d was put at %s.",

@@ -84,6 +84,8 @@ func linked(text string) (before, link string) {
 // pagesOfCommands are the pages that do or show what commands of dtsctl do, by what these begin with.
 var pagesOfCommands = map[string]string{
 	"doctor":           "/doctor",
+	"limit resume":     "/limits/:name",
+	"limit set":        "/limits/:name#set",
 	"node get":         "/tasks?node=:name",
 	"node list":        "/nodes",
 	"queue capacity":   "/queues/:name#capacity",
@@ -119,7 +121,7 @@ func pageOf(command string) template.URL {
 		}
 		path += list.Encode()
 	case len(words) > 2:
-		name := url.PathEscape(words[2])
+		name := url.PathEscape(strings.Trim(words[2], "'"))
 		path = strings.NewReplacer(":namespace", url.PathEscape(namespace), ":name", name).Replace(path)
 	}
 	return template.URL(path) //nolint:gosec // what was put in is escaped

@@ -89,6 +89,20 @@ func (v *visit) fieldLabel(name string) template.HTML {
 		return v.T("Why")
 	case "capacity":
 		return v.T("At most")
+	case "name":
+		return v.T("Name")
+	case "slots":
+		return v.T("Slots")
+	case "rate":
+		return v.T("Rate")
+	case "per":
+		return v.T("Per 1s, 1m or 1h")
+	case "burst":
+		return v.T("Burst")
+	case "for":
+		return v.T("How long, such as 1h")
+	case "until":
+		return v.T("Or until, in %s", v.zone)
 	case "queue":
 		return v.T("To queue")
 	case "namespace":

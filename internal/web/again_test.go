@@ -87,6 +87,13 @@ var forms = []struct {
 		func(w *world) bool { return w.queue("reports").PauseNote == "month-end" }},
 	{"/queues/reports", "/queues/reports/capacity", []string{"capacity", "7", "do", "set"},
 		func(w *world) bool { return w.queue("reports").Capacity == 7 }},
+	{"/limits/new", "/limits/new", []string{"name", "key:new", "slots", "7"},
+		func(w *world) bool { return w.hasLimit("key:new") }},
+	{"/limits/key:a", "/limits/key:a/set", []string{"slots", "7"},
+		func(w *world) bool { return w.limit("key:a").Rule.Slots == 7 }},
+	{"/limits/key:a", "/limits/key:a/pause", []string{"for", "1h", "note", "a <429>"},
+		func(w *world) bool { return w.limit("key:a").Note == "a <429>" }},
+	{"/limits/key:a", "/limits/key:a/delete", nil, func(w *world) bool { return !w.hasLimit("key:a") }},
 	{"/nodes", "/nodes/cordon", []string{"node", "node-a", "note", "a <new> kernel", "for", "1h"}, func(w *world) bool {
 		c := w.nodes[0].Cordon
 		return c != nil && c.Note == "a <new> kernel" && c.Until.Sub(c.Since) == time.Hour
@@ -125,6 +132,8 @@ func withForms(t *testing.T, test func(w *world, path string, form url.Values, f
 				w.submit("due", func(d *task.Definition) { d.Queue = "reports" })
 				w.claim(0)
 				w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour })
+				w.limits()
+				w.setLimit("key:a", control.LimitRule{Slots: 2})
 				w.pass(time.Minute)
 				w.pack()
 				form := w.fill(f.page, f.fields...)

@@ -38,6 +38,7 @@ func (w *world) busy() {
 	w.submit("waits", func(d *task.Definition) { d.Delay = time.Hour })
 	w.bulk("moving", bulks.Running, 3)
 	w.flows()
+	w.limits()
 	w.pass(70 * time.Second)
 }
 

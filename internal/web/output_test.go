@@ -61,6 +61,8 @@ func TestPages_ShowWhatNobodySees(t *testing.T) {
 		w.claim(0)
 		somebody := control.Caller{Namespace: "default", Name: deceptive}
 		testkit.Must(t, w.control.PauseQueue(w.ctx, somebody, "default", deceptive))
+		w.limits()
+		testkit.Must(t, w.control.PauseLimit(w.ctx, somebody, "key:*", control.LimitPause{Note: deceptive}))
 		w.nodes[0].Version = deceptive
 		w.pass(70 * time.Second)
 		shown := 0

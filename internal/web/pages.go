@@ -144,6 +144,16 @@ var pages = []*page{
 		read: readQueue, trips: 3, live: []string{"can", "verdict", "meters", "causes"},
 	},
 	{
+		name: "limits", path: limitsPath, nav: "limits",
+		bar:  &barLink{text: "Limits", key: "l"},
+		read: readLimits, trips: 3, live: []string{"sentence", "rows"}, asks: []string{"name"},
+	},
+	{name: "limit_new", path: "/limits/new", nav: "limits", read: readLimitNew, bare: bareLimitNew},
+	{
+		name: "limit", path: limitPath, example: "/limits/key:*", nav: "limits",
+		read: readLimit, trips: 3, live: []string{"can", "verdict", "meters", "uses"},
+	},
+	{
 		name: "nodes", path: "/nodes", nav: "nodes",
 		bar:  &barLink{text: "Nodes", key: "n", needs: []string{"node", "partition", "redis"}},
 		read: readNodes, live: []string{"sentence", "meters", "rows"},

@@ -34,7 +34,10 @@ var english = map[string][2]string{
 	"%d queues of %d need somebody: %s.": {
 		"One queue of %[2]d needs somebody: %[3]s.", "%d queues of %d need somebody: %s.",
 	},
-	"%d due tasks wait.": {"One due task waits.", "%d due tasks wait."},
+	"%d limits hold tasks up: %s.":    {"One limit holds tasks up: %[2]s.", "%d limits hold tasks up: %s."},
+	"%d more limits have less to do.": {"One more limit has less to do.", "%d more limits have less to do."},
+	"%d names are in use.":            {"One name is in use.", "%d names are in use."},
+	"%d due tasks wait.":              {"One due task waits.", "%d due tasks wait."},
 	"%d due tasks wait, the first of them for %s.": {
 		"One due task waits, for %[2]s.", "%d due tasks wait, the first of them for %s.",
 	},

@@ -7,7 +7,9 @@ import (
 
 // chinese are all texts in Chinese. A page has its texts in the file of its topic, and those that other topics use too
 // in this one.
-var chinese = allOf(chineseShared, chineseTasks, chineseSchedules, chineseFleet, chineseForms, chineseRuns)
+var chinese = allOf(
+	chineseShared, chineseTasks, chineseSchedules, chineseFleet, chineseLimits, chineseForms, chineseRuns,
+)
 
 // allOf is all texts of several maps, none of which may have a text of another one.
 func allOf(parts ...map[string]string) map[string]string {
@@ -67,8 +69,8 @@ var chineseShared = map[string]string{
 	"Go to":       "查找",
 	"Go":          "前往",
 	"Keys":        "快捷键",
-	"g o, g s, g t, g w, g q, g n and g f go to pages, / to the field for ids, " +
-		"and . shows what waits": "g o、g s、g t、g w、g q、g n、g f 打开各页面，/ 到查找框，. 显示待更新的内容",
+	"g o, g s, g t, g w, g q, g l, g n and g f go to pages, / to the field for ids, " +
+		"and . shows what waits": "g o、g s、g t、g w、g q、g l、g n、g f 打开各页面，/ 到查找框，. 显示待更新的内容",
 	"Label":  "标签",
 	"Labels": "标签",
 	"Last":   "最近",

@@ -110,7 +110,7 @@ var chineseTasks = map[string]string{
 	"It was stopped after %d of %d tasks.": "已停止，处理了 %d 个任务，共 %d 个。",
 	"It would miss %s.":                    "可能遗漏 %s。",
 	"JSON, or any text":                    "JSON 或任意文本",
-	"Limits":                               "资源限制",
+	"Limits":                               "限制",
 	"Log":                                  "日志",
 	"Made by":                              "来自",
 	"Metadata":                             "元数据",

@@ -11,11 +11,15 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
+
+// pauseLimit is how long the pause of limit keys may take.
+const pauseLimit = 2 * time.Second
 
 var errTwice = errors.New("the attempt already runs on this node")
 
@@ -196,7 +200,27 @@ func (a *attempt) perform() error {
 	took := clock.Since(start)
 	a.w.noteResponse(took)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(took.Seconds())
+	a.pauseKeys(run.Task, e)
 	return a.report(run, e)
+}
+
+// pauseKeys pauses the limits of the keys of a task whose attempt asks for that. It comes before the end is reported,
+// which frees the slots of the task. If it fails, the attempt ends as it would have.
+func (a *attempt) pauseKeys(t task.Task, e tasks.Ending) {
+	keys := t.LimitKeys()
+	if e.Pause == 0 || len(keys) == 0 || !a.w.o.Store.HasLimits() {
+		return
+	}
+	by := "task " + t.ID
+	if t.Namespace != task.DefaultNamespace {
+		by += " in namespace " + t.Namespace
+	}
+	ctx, cancel := context.WithTimeout(a.work, pauseLimit)
+	defer cancel()
+	err := a.w.o.Store.Rules.PauseKeys(ctx, rules.KeyPause{Keys: keys, For: e.Pause, By: by, Note: e.Reason})
+	if err != nil {
+		a.w.o.Log.Warn("cannot pause the limit keys of a task", "delivery", a.name, "keys", t.LimitKey, "error", err)
+	}
 }
 
 // execute runs the executor under the task's timeout. ctx is that of the work, with the span.
@@ -262,7 +286,7 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	case cause == nil || executor.IsPermanent(err):
 		return tasks.Ending{
 			Outcome: task.OutcomeFailed, Reason: err.Error(), Final: executor.IsPermanent(err), Wait: executor.Wait(err),
-			Snooze: executor.IsSnooze(err),
+			Snooze: executor.IsSnooze(err), Pause: executor.Pause(err),
 		}
 	case errors.Is(cause, errTimeout):
 		return tasks.Ending{Outcome: task.OutcomeTimeout, Reason: fmt.Sprintf("timeout after %s: %s", timeout, err)}

@@ -21,7 +21,8 @@ var moreExamples = []string{
 	"/tasks?state=failed&label=order%3D4711", "/tasks?since=yesterday", "/tasks/default/failed", "/tasks/default/waits",
 	"/bulk/new/retry?state=failed", "/bulk/new/requeue?state=scheduled", "/bulk/new/forget?state=failed&error=x",
 	"/submit?type=shell", "/submit?type=other", "/submit?from=default/failed",
-	"/queues/reports", "/queues/default#pause", "/queues/default#capacity", "/nodes#cordon", "/forecast?hours=6",
+	"/queues/reports", "/queues/default#pause", "/queues/default#capacity", "/limits/key:*#pause",
+	"/limits/key:shop#set", "/limits/key:shop#delete", "/nodes#cordon", "/forecast?hours=6",
 	"/schedules?is=failing&prefix=h", "/schedules?label=team", "/schedules/default/failing?gaps=1",
 	"/schedules/default/often/audit", "/schedules/default/hourly/trigger", "/schedules/default/hourly/resume",
 	"/schedules/default/hourly/delete", "/schedules/default/often/backfill?from=10m",
@@ -57,6 +58,11 @@ func (n *node) furnish() {
 	n.shell("waits", "true", fields{"delay": "1h"})
 	n.shell("often", "true", fields{"delay": "1h"})
 	n.shell("report", "true", fields{"queue": "reports"})
+	n.awaitLimits()
+	n.send(http.MethodPut, "/v1/limits/key:*", fields{"slots": 5})
+	n.send(http.MethodPut, "/v1/limits/queue:reports", fields{"slots": 20, "rate": 100, "per": "1m", "burst": 20})
+	n.send(http.MethodPost, "/v1/limits/key:shop/pause", fields{"for": "1h", "note": "their server is down"})
+	n.shell("key", "true", fields{"limit_key": "shop,other"})
 	n.send(http.MethodPut, "/v1/workflows/etl", etl("/"))
 	n.send(http.MethodPost, "/v1/runs", fields{"id": "flow", "workflow": "etl", "params": fields{"day": "2026-11-25"}})
 	n.awaitState("failed", "failed")

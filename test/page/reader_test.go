@@ -28,6 +28,7 @@ func TestReader_OfOneNode(t *testing.T) {
 		"an id leads to its page":           findLeadsToAnID,
 		"a run is steered":                  runsAreSteered,
 		"a workflow is written":             workflowsAreWritten,
+		"a limit is set":                    limitsAreSet,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

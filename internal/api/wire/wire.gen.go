@@ -3195,7 +3195,7 @@ type Parent struct {
 }
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
+// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?, pause?}`; for `grpc`:
 // `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 // `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
@@ -4416,7 +4416,7 @@ type Submission struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?, pause?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
@@ -4538,7 +4538,7 @@ type TakenAttempt struct {
 	Parent *Parent `json:"parent,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?, pause?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
@@ -4660,7 +4660,7 @@ type Task struct {
 	Parent *Parent `json:"parent,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?, pause?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
@@ -4767,7 +4767,7 @@ type TaskChange struct {
 	LimitKey *string `json:"limit_key,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?, pause?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
@@ -4951,7 +4951,7 @@ type TaskTemplate struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?, pause?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`

@@ -39,6 +39,7 @@ type Entry struct {
 	By   string    // who set it, "" if nobody knows
 	At   time.Time // when
 	Note string    // why it is paused
+	Ends bool      // it was made for its pause, and ends with it
 }
 
 // stored is an entry as it is in Redis. Times and durations are in ms.
@@ -51,6 +52,7 @@ type stored struct {
 	By     string `json:"by,omitempty"`
 	At     int64  `json:"at,omitempty"`
 	Note   string `json:"note,omitempty"`
+	Ends   bool   `json:"ends,omitempty"`
 }
 
 // Parse reads a limit as it is stored. Error: the name or the value cannot be read.
@@ -64,7 +66,7 @@ func Parse(name, text string) (Entry, error) {
 		return Entry{}, fmt.Errorf("the limit %s cannot be read: %w", name, err)
 	}
 	e := Entry{
-		Name: n, By: s.By, At: time.UnixMilli(s.At), Note: s.Note,
+		Name: n, By: s.By, At: time.UnixMilli(s.At), Note: s.Note, Ends: s.Ends,
 		Rule: limit.Rule{Slots: s.Slots, Rate: s.Rate, Per: time.Duration(s.Per) * time.Millisecond, Burst: s.Burst},
 	}
 	if s.Paused > 0 {
@@ -79,7 +81,7 @@ func Parse(name, text string) (Entry, error) {
 func (e Entry) text() (string, error) {
 	s := stored{
 		Slots: e.Rule.Slots, Rate: e.Rule.Rate, Per: e.Rule.Per.Milliseconds(), Burst: e.Rule.Burst, By: e.By,
-		At: e.At.UnixMilli(), Note: e.Note,
+		At: e.At.UnixMilli(), Note: e.Note, Ends: e.Ends,
 	}
 	if !e.Rule.Paused.IsZero() {
 		s.Paused = e.Rule.Paused.UnixMilli()
@@ -126,7 +128,7 @@ func (r *Rules) Change(
 			return Entry{}, err
 		}
 		e, err := decide(old, now)
-		if err != nil || e.Rule == old.Rule && e.Note == old.Note {
+		if err != nil || e.Rule == old.Rule && e.Note == old.Note && e.Ends == old.Ends {
 			return e, err
 		}
 		e.Name, e.By = name, by
@@ -158,7 +160,7 @@ func (r *Rules) read(ctx context.Context, name limit.Name) (e Entry, text string
 	case text == "":
 		return Entry{Name: name}, "", now, nil
 	}
-	if e, err = Parse(name.String(), text); err != nil {
+	if e, err = Parse(name.String(), text); err != nil || e.hasEnded(now) {
 		e = Entry{Name: name}
 	}
 	return e, text, now, nil
@@ -195,7 +197,16 @@ func (r *Rules) write(ctx context.Context, name limit.Name, text, by, read strin
 // All reads the limits, sorted by their names, and the time of Redis. Those that cannot be read are left out, which
 // redisx.LeavingOut notes. Error: CodeUnavailable.
 func (r *Rules) All(ctx context.Context) (entries []Entry, now time.Time, _ error) {
-	var texts map[string]string
+	texts, now, err := r.texts(ctx)
+	if err != nil {
+		return nil, now, err
+	}
+	entries, _ = r.entries(ctx, texts, now)
+	return entries, now, nil
+}
+
+// texts reads the texts of the limits by their names, and the time of Redis. Error: CodeUnavailable.
+func (r *Rules) texts(ctx context.Context) (texts map[string]string, now time.Time, _ error) {
 	err := r.l.WithNow(ctx, 0, &now, func() (err error) {
 		texts, err = r.l.DB.HGetAll(ctx, string(r.l.Keys.Rules())).Result()
 		return err
@@ -206,18 +217,26 @@ func (r *Rules) All(ctx context.Context) (entries []Entry, now time.Time, _ erro
 	case err != nil:
 		return nil, now, layout.Unavailable(err)
 	}
+	return texts, now, nil
+}
+
+// entries are limits by their texts, sorted by their names, without those that have ended with their pauses.
+func (r *Rules) entries(ctx context.Context, texts map[string]string, now time.Time) (entries, ended []Entry) {
 	for name, text := range texts {
 		e, err := Parse(name, text)
-		if err != nil { // somebody may have written to Redis by hand
+		switch {
+		case err != nil: // somebody may have written to Redis by hand
 			redisx.LeaveOut(ctx, "the limit %q is left out: %v", task.CutMiddle(name, textLimit), err)
-			continue
+		case e.hasEnded(now):
+			ended = append(ended, e)
+		default:
+			entries = append(entries, e)
 		}
-		entries = append(entries, e)
 	}
 	slices.SortFunc(entries, func(a, b Entry) int {
 		return cmp.Or(limit.Compare(a.Name, b.Name), cmp.Compare(a.Name.Of, b.Name.Of))
 	})
-	return entries, now, nil
+	return entries, ended
 }
 
 const textLimit = 100 // bytes of a name that cannot be read, as they are quoted

@@ -33,6 +33,7 @@ type Ending struct {
 	Wait    time.Duration // least time until the next attempt; with OutcomeSnoozed, just that time
 	Snooze  bool          // the target asks for Wait: the attempt does not count, as far as task.Task.Snooze allows that
 	Timeout time.Duration // of the next attempt
+	Pause   time.Duration // how long the limits of the task's keys are to be paused; 0: not at all
 }
 
 // noTimeLeft ends the error of a failed attempt of a tick's task that gets no further one because of the next tick.

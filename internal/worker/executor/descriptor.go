@@ -27,6 +27,9 @@ type Descriptor struct {
 	// without an executor. Errors: *InvalidPayloadError, and the cause of ctx. nil accepts every payload.
 	CheckPayload func(ctx context.Context, payload json.RawMessage) error
 
+	// PausesKey reports whether a valid payload asks that the limits of the task's keys are paused. nil: none does.
+	PausesKey func(payload json.RawMessage) bool
+
 	// OptIn, if set, means that a node runs the type only if it is told to by the setting enable-<type>. It is the help
 	// text of that setting. Types without it run on every worker.
 	OptIn string
@@ -149,7 +152,7 @@ func (t Table) DisableUnless(keep func(setting string) bool) {
 func (t Table) Types() task.Types {
 	types := make(task.Types, len(t))
 	for _, d := range t {
-		t := task.Type{Timeout: d.Timeout}
+		t := task.Type{Timeout: d.Timeout, PausesKey: d.PausesKey}
 		if d.CheckPayload != nil {
 			t.CheckPayload = refusing(d.CheckPayload)
 		}

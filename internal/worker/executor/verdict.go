@@ -17,6 +17,7 @@ type Verdict struct {
 	Err     error
 	Follows Follows
 	Wait    time.Duration // with FollowsWait, FollowsSnooze and FollowsPutOff: from the end of this attempt on; longer ones than task.BackoffLimit count as that
+	Pauses  bool          // for Wait, no task that shares a limit key with this one is to start
 }
 
 // Follows is what follows an error.
@@ -48,6 +49,17 @@ func RetryAfter(err error, wait time.Duration) error {
 // Snooze wraps an error of a target that asks to be called again after that time. nil stays nil.
 func Snooze(err error, wait time.Duration) error {
 	return judged(Verdict{Err: err, Follows: FollowsSnooze, Wait: max(wait, 0)})
+}
+
+// PauseKey wraps an error after which neither the next attempt nor any task that shares a limit key with its task is to
+// start within that time. What follows the error otherwise stays as it is. nil stays nil.
+func PauseKey(err error, wait time.Duration) error {
+	v := Verdict{Err: err, Follows: FollowsWait}
+	if before := VerdictIn(err); before != nil {
+		v.Follows = before.Follows
+	}
+	v.Wait, v.Pauses = max(wait, time.Second), true
+	return judged(v)
 }
 
 // PutOff wraps the reason why work is to be done later: its handler says so. nil stays nil.
@@ -110,6 +122,14 @@ func Wait(err error) time.Duration {
 	return 0
 }
 
+// Pause returns how long err asks that no task starts that shares a limit key with its task; 0 if it does not.
+func Pause(err error) time.Duration {
+	if v := VerdictIn(err); v != nil && v.Pauses {
+		return v.Wait
+	}
+	return 0
+}
+
 // Brief returns an error with the verdict of err and as much of its text as a task keeps. One that is brief stays as it is.
 func Brief(err error) error {
 	if err == nil {
@@ -124,7 +144,9 @@ func Brief(err error) error {
 	case verdict == nil:
 		return errors.New(kept)
 	}
-	return &Verdict{Err: errors.New(kept), Follows: verdict.Follows, Wait: verdict.Wait}
+	brief := *verdict
+	brief.Err = errors.New(kept)
+	return &brief
 }
 
 // Failure returns the error with which Execute returns after a call of somebody else's service. call names the call; if

@@ -18,7 +18,7 @@ import (
 )
 
 // call is the payload of an http task: {method?, url, headers?, body?, success_codes?, retry_codes?, expect?,
-// accept?, tls?}.
+// accept?, pause?, tls?}.
 type call struct {
 	method string
 	url    *url.URL
@@ -30,6 +30,7 @@ type call struct {
 	again  codeRanges // that are tried again, besides those that always are
 	expect *expect    // nil for any answer
 	accept *accept    // nil if 202 is an answer as any other
+	pause  bool       // a 429 with Retry-After pauses the limits of the task's keys
 	tls    certs.Wanted
 }
 
@@ -52,9 +53,12 @@ func (c *call) tryAgain(status int) bool {
 	return status < 400 || status > 499 || c.again.contain(status)
 }
 
+// pauseKey is the value of pause with which a 429 pauses the limits of the task's keys.
+const pauseKey = "key"
+
 // parseCall reads a payload. Error: *executor.InvalidPayloadError.
 func parseCall(payload json.RawMessage) (*call, error) {
-	var method, target string
+	var method, target, pause string
 	var headers map[string]string
 	var body json.RawMessage
 	var codes, again []json.RawMessage
@@ -68,12 +72,16 @@ func parseCall(payload json.RawMessage) (*call, error) {
 		"retry_codes":   {Into: &again, Want: "a list of status codes and ranges"},
 		"expect":        {Into: &expected, Want: "an object"},
 		"accept":        {Into: &accepted, Want: "an object"},
+		"pause":         {Into: &pause, Want: "a string"},
 		"tls":           {Into: &secured, Want: "an object"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	c := &call{}
+	if pause != "" && pause != pauseKey {
+		return nil, executor.Invalid("pause", "%.40q must be %s, or left out", pause, pauseKey)
+	}
+	c := &call{pause: pause == pauseKey}
 	if err := c.setMethod(method); err != nil {
 		return nil, err
 	}

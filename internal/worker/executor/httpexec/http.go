@@ -55,7 +55,11 @@ func Describe(a *address.Rules) *executor.Descriptor {
 		Type:         "http",
 		Timeout:      defaultTimeout,
 		CheckPayload: func(_ context.Context, payload json.RawMessage) error { _, err := parseCall(payload); return err },
-		Settings:     s,
+		PausesKey: func(payload json.RawMessage) bool {
+			c, err := parseCall(payload)
+			return err == nil && c.pause
+		},
+		Settings: s,
 		New: func(o executor.Options) (executor.Executor, error) {
 			if err := s.files.Check(); err != nil {
 				return nil, err
@@ -280,6 +284,8 @@ func (c *call) refused(resp *http.Response, body string) error {
 	switch {
 	case wait <= 0:
 		return err
+	case resp.StatusCode == http.StatusTooManyRequests && c.pause:
+		return executor.PauseKey(executor.Snooze(err, wait), wait)
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable:
 		return executor.Snooze(err, wait)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/address"
 )
 
 func TestExecutor_SaysWhichAnswersAreFinal(t *testing.T) {
@@ -156,4 +157,41 @@ func TestExpect_WaitsForItsTurn(t *testing.T) {
 		return nil
 	}))
 	testkit.Must(t, e.check(t.Context(), `{"a": 1}`))
+}
+
+// Only a 429 that says how long it lasts pauses the keys of a task, and only if the task wants that.
+func TestExecutor_PausesTheKeyAfterA429(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status     int
+		retryAfter string
+		pause      any
+		want       time.Duration
+	}{
+		{429, "30", "key", 30 * time.Second}, {429, "", "key", 0}, {429, "30", nil, 0}, {503, "30", "key", 0},
+	} {
+		url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", c.retryAfter)
+			w.WriteHeader(c.status)
+		})
+		payload := object{"url": url}
+		if c.pause != nil {
+			payload["pause"] = c.pause
+		}
+		_, err := execute(t, newExecutor(t), payload)
+		if got := executor.Pause(err); got != c.want || executor.IsSnooze(err) != (c.retryAfter != "") {
+			t.Errorf("%+v: %v pauses for %s", c, err, got)
+		}
+	}
+	for text, pauses := range map[string]bool{
+		`{"url":"http://a","pause":"key"}`: true, `{"url":"http://a"}`: false, `{"pause":"key"}`: false,
+	} {
+		if got := Describe(address.New()).PausesKey([]byte(text)); got != pauses {
+			t.Errorf("%s pauses keys: %v", text, got)
+		}
+	}
+	_, err := parseCall([]byte(`{"url":"http://a","pause":"queue"}`))
+	if err == nil || err.Error() != `payload.pause: "queue" must be key, or left out` {
+		t.Error(err)
+	}
 }
