@@ -1391,7 +1391,7 @@ type ExamineHolds struct {
 	Repair  bool
 	Limit   string
 	Wake    WakeChannel
-	Members []string // tasks that hold a slot of it
+	Members []string // what holds a slot of it, as holder.lua says
 }
 
 // ExamineHoldsReply is the reply to ExamineHolds.
@@ -3876,22 +3876,23 @@ func (SetLimit) Decode(r *Reply) (v SetLimitReply) {
 }
 
 // Settle runs settle.lua: tells the home of limits how many slots a partition uses, and asks for more. What is used is never refused.
-// A partition that does not get all it asks for waits in a line: the home keeps a slot for each one that has waited
-// longer, and one that gets some goes to the end. A repeat for the same version of a cap takes nothing back. Of a limit
-// whose key is damaged, nothing is granted.
+// A partition that does not get all it asks for waits in a line: the home keeps the slots of a task for each one that
+// has waited longer, and one that gets some goes to the end. It gets none if they are too few for a task. There is such
+// a line for tokens, too. A repeat for the same version of a cap takes nothing back. Of a limit whose key is damaged,
+// nothing is granted.
 //
 // Repeated: harmless: slots and tokens belong to the version, which has them already
 type Settle struct {
 	Caps   CapsKey       // HASH only for its slot
 	Number int           // of the partition that asks
 	Wakes  string        // the channel of the leader of a partition, with "*" for the number of the partition
-	Limits []SettleLimit // have: the cap in that version; want: further slots; tokens: starts that are wanted; slots, rate, per and burst: what the limit allows, rate 0 for none
+	Limits []SettleLimit // have: the cap in that version; want: further slots; least: fewer of them are of no use; tokens: those that are wanted; start: fewer of them are of no use; slots, rate, per and burst: what the limit allows, rate 0 for none
 }
 
 // SettleReply is the reply to Settle.
 type SettleReply struct {
 	Now     time.Time
-	Answers []SettleAnswer // newer: the home knows this newer version, and the rest is 0; else 0. count: slots that the partition may use; tokens: starts that this version may use; wanted: other partitions wait, or more slots are in use than there are; next: when there is a token again, none if there is one
+	Answers []SettleAnswer // newer: the home knows this newer version, and the rest is 0; else 0. count: slots that the partition may use; tokens: those that this version may use; wanted: other partitions wait, or more slots are in use than there are; next: when there are tokens again, none if there are some
 }
 
 // SettleLimit is an element of limits of settle.lua.
@@ -3900,7 +3901,9 @@ type SettleLimit struct {
 	Version int
 	Have    int
 	Want    int
+	Least   int
 	Tokens  int
+	Start   int
 	Slots   int
 	Rate    int
 	Per     time.Duration
@@ -3926,7 +3929,7 @@ func (c Settle) Keys() []string { return []string{string(c.Caps)} }
 func (c Settle) Args() []any {
 	args := []any{c.Number, c.Wakes}
 	for _, e := range c.Limits {
-		args = append(args, e.Limit, e.Version, e.Have, e.Want, e.Tokens, e.Slots, e.Rate, e.Per.Milliseconds(), e.Burst)
+		args = append(args, e.Limit, e.Version, e.Have, e.Want, e.Least, e.Tokens, e.Start, e.Slots, e.Rate, e.Per.Milliseconds(), e.Burst)
 	}
 	return args
 }
