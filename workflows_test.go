@@ -24,7 +24,7 @@ func everything() dts.Workflow {
 				Timeout: time.Minute, Owner: "me", Labels: map[string]string{"a": "b"}, StartBy: time.Hour,
 				Priority: 3, FairKey: "k", FairWeight: 2, LimitKey: "b,a", Cost: 5,
 				AllowFailure: true,
-				Select: "name", Prefer: []dts.Preference{{Select: "zone=eu", Weight: 3}},
+				Select:       "name", Prefer: []dts.Preference{{Select: "zone=eu", Weight: 3}},
 				Route: dts.Route{By: dts.RouteHash, Key: "k", Sticky: dts.StickyPrefer}, Retry: dts.Retry{
 					MaxAttempts: 3, MaxElapsed: time.Hour, Backoff: dts.Backoff{Initial: time.Second, Factor: 2, Max: time.Minute},
 				}},
