@@ -450,10 +450,10 @@ func TestClaim_TakesAsManySlotsAsATaskCosts(t *testing.T) {
 	for i := range 3 {
 		w.Create(task.Definition{Ref: w.NameIn(0, task.DefaultNamespace, fmt.Sprint("a", i)), LimitKey: "a", Cost: 3})
 	}
-	d := newDesk(t, w, first, map[string]limit.Rule{"key:*": {Slots: 7}, "all": {Rate: 6, Per: time.Hour}})
+	d := newDesk(t, w, first, map[string]limit.Rule{"key:*": {Slots: 7}, "all": {Rate: 9, Per: time.Hour}})
 	claimed := d.take(3, "3", "key:a", "all")
 	if n := len(claimed.Deliveries); n != 2 {
-		t.Fatalf("%d tasks were claimed, want 2 with 7 slots and 6 tokens", n)
+		t.Fatalf("%d tasks were claimed, want 2 with 7 slots and 9 tokens", n)
 	}
 	one, two := claimed.Deliveries[0].Ref, claimed.Deliveries[1].Ref
 	if one.ID > two.ID {
