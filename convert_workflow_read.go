@@ -67,6 +67,7 @@ func stepRead(s workflow.Step) Step {
 	out.Type, out.Queue, out.Payload, out.Timeout = t.Type, t.Queue, anyOf(t.Payload), t.Timeout
 	out.Owner, out.Labels, out.StartBy = t.Owner, t.Labels, t.StartBy
 	out.Priority, out.FairKey, out.FairWeight, out.LimitKey = t.Priority, t.FairKey, t.FairWeight, t.LimitKey
+	out.Cost = t.Cost
 	selector, prefer, route := definition.Reach(*t)
 	out.Select, out.Prefer, out.Route = wire.Value(selector), preferencesFrom(prefer), routeFrom(route)
 	out.Retry = Retry{

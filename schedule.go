@@ -48,6 +48,7 @@ type TaskTemplate struct {
 	FairKey    string
 	FairWeight int // 0 means 1
 	LimitKey   string
+	Cost       int // 0 means 1
 	Select     string
 	Prefer     []Preference
 	Route      Route

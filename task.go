@@ -61,6 +61,9 @@ type Submission struct {
 	// LimitKey is the keys under which limits count the task: one to three different ones, with commas between, as
 	// "tenant-7,api-x". Each is 1-100 of A-Z a-z 0-9 . _ -.
 	LimitKey string
+	// Cost is how many slots the task needs of each of its limits, and how many tokens of each that has a rate, at most
+	// 100; 0 means 1.
+	Cost int
 	// Select says on which nodes it may run, by their labels, as "zone in (eu,us),gpu,mem>=16": all terms hold of them.
 	// "" is all nodes; docs/routing.md has the terms.
 	Select string
@@ -217,6 +220,7 @@ type Task struct {
 	FairKey    string // "" for none
 	FairWeight int    // 0 means 1
 	LimitKey   string // "" for none
+	Cost       int    // 0 means 1
 	Select     string // "" for none
 	Prefer     []Preference
 	Route      Route
@@ -242,6 +246,7 @@ type TaskChange struct {
 	FairKey    *string // another one has the weight 1, unless FairWeight names one; "" removes it
 	FairWeight *int    // 1 to 100
 	LimitKey   *string // "" removes it
+	Cost       *int    // 1 to 100
 
 	Select *string       // "" removes it
 	Prefer *[]Preference // all of them; an empty one removes them

@@ -299,7 +299,7 @@ func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Tas
 	in := wire.TaskChange{
 		Queue: change.Queue, Payload: raw,
 		Priority: change.Priority, FairKey: change.FairKey, FairWeight: change.FairWeight,
-		LimitKey: change.LimitKey,
+		LimitKey: change.LimitKey, Cost: change.Cost,
 	}
 	change.wireReach(&in)
 	if change.RunAt != nil {

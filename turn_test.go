@@ -18,11 +18,16 @@ type turn struct {
 	FairKey    string
 	FairWeight int
 	LimitKey   string
+	Cost       int
 }
 
-func turnOf(s dts.Submission) turn { return turn{s.Priority, s.FairKey, s.FairWeight, s.LimitKey} }
+func turnOf(s dts.Submission) turn {
+	return turn{s.Priority, s.FairKey, s.FairWeight, s.LimitKey, s.Cost}
+}
 
-func turnOfTask(t *dts.Task) turn { return turn{t.Priority, t.FairKey, t.FairWeight, t.LimitKey} }
+func turnOfTask(t *dts.Task) turn {
+	return turn{t.Priority, t.FairKey, t.FairWeight, t.LimitKey, t.Cost}
+}
 
 // placed is where a task may run.
 type placed struct {
@@ -93,12 +98,12 @@ func TestClient_GivesTasksTheirTurn(t *testing.T) {
 	overBoth(t, func(t *testing.T, c *dts.Client) {
 		ctx := t.Context()
 		submitFollowed(t, c, dts.Submission{Type: "noop", OnEnd: noop(dts.WhenEnded, nil)})
-		want := turn{7, "customer-7", 3, "b,a"}
+		want := turn{7, "customer-7", 3, "b,a", 5}
 		s := dts.Submission{ID: "a", Type: "noop", Delay: time.Hour, Priority: 7, FairKey: "customer-7", FairWeight: 3}
-		s.LimitKey = "b,a"
+		s.LimitKey, s.Cost = "b,a", 5
 		s.OnEnd = &dts.FollowUp{When: dts.WhenEnded, Task: dts.Submission{
 			Type: "noop", Payload: json.RawMessage(`{}`), Priority: 7, FairKey: "customer-7", FairWeight: 3,
-			LimitKey: "b,a",
+			LimitKey: "b,a", Cost: 5,
 		}}
 		made, err := c.Submit(ctx, s)
 		testkit.Must(t, err)
@@ -109,7 +114,7 @@ func TestClient_GivesTasksTheirTurn(t *testing.T) {
 		}
 		definition := dts.ScheduleDefinition{Every: 24 * time.Hour, Task: dts.TaskTemplate{
 			Type: "noop", Payload: json.RawMessage(`{}`), Priority: 7, FairKey: "customer-7", FairWeight: 3, OnEnd: s.OnEnd,
-			LimitKey: "b,a",
+			LimitKey: "b,a", Cost: 5,
 		}}
 		put, err := c.PutSchedule(ctx, "s", definition)
 		testkit.Must(t, err)
@@ -122,6 +127,7 @@ func TestClient_GivesTasksTheirTurn(t *testing.T) {
 			"schedule": turnOf(dts.Submission{
 				Priority: put.Definition.Task.Priority, FairKey: put.Definition.Task.FairKey,
 				FairWeight: put.Definition.Task.FairWeight, LimitKey: put.Definition.Task.LimitKey,
+				Cost: put.Definition.Task.Cost,
 			}),
 		} {
 			if got != want {
@@ -132,11 +138,12 @@ func TestClient_GivesTasksTheirTurn(t *testing.T) {
 			dts.TaskChange
 			want turn
 		}{
-			{dts.TaskChange{Priority: new(9)}, turn{9, "customer-7", 3, "b,a"}},
-			{dts.TaskChange{FairWeight: new(1)}, turn{9, "customer-7", 0, "b,a"}},
-			{dts.TaskChange{Priority: new(0), FairKey: new("")}, turn{LimitKey: "b,a"}},
-			{dts.TaskChange{LimitKey: new("c")}, turn{LimitKey: "c"}},
-			{dts.TaskChange{LimitKey: new("")}, turn{}},
+			{dts.TaskChange{Priority: new(9)}, turn{9, "customer-7", 3, "b,a", 5}},
+			{dts.TaskChange{FairWeight: new(1)}, turn{9, "customer-7", 0, "b,a", 5}},
+			{dts.TaskChange{Priority: new(0), FairKey: new("")}, turn{LimitKey: "b,a", Cost: 5}},
+			{dts.TaskChange{LimitKey: new("c")}, turn{LimitKey: "c", Cost: 5}},
+			{dts.TaskChange{LimitKey: new("")}, turn{Cost: 5}},
+			{dts.TaskChange{Cost: new(1)}, turn{}},
 		} {
 			got, err := c.Change(ctx, "a", change.TaskChange)
 			testkit.Must(t, err)
@@ -161,7 +168,7 @@ func TestClient_RefusesTurnsThatAreNone(t *testing.T) {
 			{dts.Submission{FairKey: "a b"}, "fair_key"},
 			{dts.Submission{FairKey: "k", FairWeight: 101}, "fair_weight"},
 			{dts.Submission{FairWeight: 2}, "fair_weight"},
-			{dts.Submission{LimitKey: "a,a"}, "limit_key"},
+			{dts.Submission{LimitKey: "a,a"}, "limit_key"}, {dts.Submission{Cost: 101}, "cost"},
 			{dts.Submission{Select: "a=b=c"}, "select"},
 			{dts.Submission{Prefer: []dts.Preference{{Select: "a"}, {Select: "b", Weight: 101}}}, "prefer[1].weight"},
 			{dts.Submission{Route: dts.Route{By: dts.RouteHash}}, "route.key"},

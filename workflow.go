@@ -91,6 +91,7 @@ type Step struct {
 	FairKey      string
 	FairWeight   int
 	LimitKey     string
+	Cost         int // 0 means 1
 	Select       string
 	Prefer       []Preference
 	Route        Route

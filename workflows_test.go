@@ -22,8 +22,9 @@ func everything() dts.Workflow {
 		Steps: dts.Steps{
 			{ID: "say", Type: "say", Payload: map[string]string{"text": "${{ params.day }}"}, Queue: "default",
 				Timeout: time.Minute, Owner: "me", Labels: map[string]string{"a": "b"}, StartBy: time.Hour,
-				Priority: 3, FairKey: "k", FairWeight: 2, LimitKey: "b,a", AllowFailure: true,
-				Select: "name", Prefer: []dts.Preference{{Select: "zone=eu", Weight: 3}},
+				Priority: 3, FairKey: "k", FairWeight: 2, LimitKey: "b,a", Cost: 5,
+				AllowFailure: true,
+				Select:       "name", Prefer: []dts.Preference{{Select: "zone=eu", Weight: 3}},
 				Route: dts.Route{By: dts.RouteHash, Key: "k", Sticky: dts.StickyPrefer}, Retry: dts.Retry{
 					MaxAttempts: 3, MaxElapsed: time.Hour, Backoff: dts.Backoff{Initial: time.Second, Factor: 2, Max: time.Minute},
 				}},
@@ -59,7 +60,7 @@ func TestClient_KeepsWorkflows(t *testing.T) {
 		read, err := c.GetWorkflow(ctx, "all")
 		testkit.Must(t, err)
 		say := read.Definition.Steps[0]
-		if got := (turn{say.Priority, say.FairKey, say.FairWeight, say.LimitKey}); got != (turn{3, "k", 2, "b,a"}) {
+		if got := (turn{say.Priority, say.FairKey, say.FairWeight, say.LimitKey, say.Cost}); got != (turn{3, "k", 2, "b,a", 5}) {
 			t.Errorf("the first step is read with %+v", got)
 		}
 		wanted := everything().Steps[0]

@@ -1391,7 +1391,7 @@ type ExamineHolds struct {
 	Repair  bool
 	Limit   string
 	Wake    WakeChannel
-	Members []string // tasks that hold a slot of it
+	Members []string // what holds a slot of it, as holder.lua says
 }
 
 // ExamineHoldsReply is the reply to ExamineHolds.
@@ -3876,22 +3876,23 @@ func (SetLimit) Decode(r *Reply) (v SetLimitReply) {
 }
 
 // Settle runs settle.lua: tells the home of limits how many slots a partition uses, and asks for more. What is used is never refused.
-// A partition that does not get all it asks for waits in a line: the home keeps a slot for each one that has waited
-// longer, and one that gets some goes to the end. A repeat for the same version of a cap takes nothing back. Of a limit
-// whose key is damaged, nothing is granted.
+// A partition that does not get all it asks for waits in a line: the home keeps the slots of a task for each one that
+// has waited longer, and one that gets some goes to the end. It gets none if they are too few for a task. There is such
+// a line for tokens, too. A repeat for the same version of a cap takes nothing back. Of a limit whose key is damaged,
+// nothing is granted.
 //
 // Repeated: harmless: slots and tokens belong to the version, which has them already
 type Settle struct {
 	Caps   CapsKey       // HASH only for its slot
 	Number int           // of the partition that asks
 	Wakes  string        // the channel of the leader of a partition, with "*" for the number of the partition
-	Limits []SettleLimit // have: the cap in that version; want: further slots; tokens: starts that are wanted; slots, rate, per and burst: what the limit allows, rate 0 for none
+	Limits []SettleLimit // have: the cap in that version; want: further slots; least: fewer of them are of no use; tokens: those that are wanted; start: fewer of them are of no use; slots, rate, per and burst: what the limit allows, rate 0 for none
 }
 
 // SettleReply is the reply to Settle.
 type SettleReply struct {
 	Now     time.Time
-	Answers []SettleAnswer // newer: the home knows this newer version, and the rest is 0; else 0. count: slots that the partition may use; tokens: starts that this version may use; wanted: other partitions wait, or more slots are in use than there are; next: when there is a token again, none if there is one
+	Answers []SettleAnswer // newer: the home knows this newer version, and the rest is 0; else 0. count: slots that the partition may use; tokens: those that this version may use; wanted: other partitions wait, or more slots are in use than there are; next: when there are tokens again, none if there are some
 }
 
 // SettleLimit is an element of limits of settle.lua.
@@ -3900,7 +3901,9 @@ type SettleLimit struct {
 	Version int
 	Have    int
 	Want    int
+	Least   int
 	Tokens  int
+	Start   int
 	Slots   int
 	Rate    int
 	Per     time.Duration
@@ -3926,7 +3929,7 @@ func (c Settle) Keys() []string { return []string{string(c.Caps)} }
 func (c Settle) Args() []any {
 	args := []any{c.Number, c.Wakes}
 	for _, e := range c.Limits {
-		args = append(args, e.Limit, e.Version, e.Have, e.Want, e.Tokens, e.Slots, e.Rate, e.Per.Milliseconds(), e.Burst)
+		args = append(args, e.Limit, e.Version, e.Have, e.Want, e.Least, e.Tokens, e.Start, e.Slots, e.Rate, e.Per.Milliseconds(), e.Burst)
 	}
 	return args
 }
@@ -4460,7 +4463,7 @@ func (p Partition) Originals() OriginalsKey {
 	return OriginalsKey(p.prefix + "originals")
 }
 
-// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, moving, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `@` behind that has the node to which alone the newest attempt was handed over. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, moving, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `@` behind that has the node to which alone the newest attempt was handed over. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them; a cost above 1 stands before them, as in `5,key:a,all`. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
 type StatesKey string
 
 // States makes the key dts:{p}:states.
@@ -4500,7 +4503,7 @@ func (p Partition) Wheel() WheelKey {
 	return WheelKey(p.prefix + "wheel")
 }
 
-// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. Priority n counts as n times 30 s earlier, plus n/16 ms. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `<queue> <type> <key> <weight>` is that of a fair key, where the type is `*` for all. `<queue> <type> <key> <weight> <limits>` is that of tasks with limits, where key is `*` for none. `<queue> <type> <key> <weight> <limits> <reach>` is that of tasks that say where they may run, where limits are `*` for none. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
+// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. Priority n counts as n times 30 s earlier, plus n/16 ms. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `<queue> <type> <key> <weight>` is that of a fair key, where the type is `*` for all. `<queue> <type> <key> <weight> <limits>` is that of tasks with limits, where key is `*` for none, and a cost above 1 stands before the limits. `<queue> <type> <key> <weight> <limits> <reach>` is that of tasks that say where they may run, where limits are `*` for none. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
 type ReadyKey string
 
 // Ready makes the key dts:{p}:ready:<queue>.
@@ -4516,7 +4519,7 @@ func (p Partition) Backlog() BacklogKey {
 	return BacklogKey(p.prefix + "backlog")
 }
 
-// HoldsKey names a SET: the queued and running tasks that hold a slot of a limit.
+// HoldsKey names a SET: the queued and running tasks that hold a slot of a limit. One with the cost 3 is three members: `<ref>`, `<ref> 2` and `<ref> 3`.
 type HoldsKey string
 
 // Holds makes the key dts:{p}:holds:<limit>.
@@ -4532,7 +4535,7 @@ func (p Partition) Caps() CapsKey {
 	return CapsKey(p.prefix + "caps")
 }
 
-// UseKey names a HASH: in the partition that the name of a limit belongs to: how many slots each partition may use, by its number: `<version> <count> <tokens> <waits since ms> <asked ms>`. `@` has when the bucket of the rate is full again, in ms. It expires an hour after the last slot was given back, or when the bucket is full.
+// UseKey names a HASH: in the partition that the name of a limit belongs to: how many slots each partition may use, by its number: `<version> <count> <tokens> <waits since ms> <asked ms>`, and ` <least> <waits for tokens since ms> <least tokens> <asks again ms>` while it waits for tokens, or for several slots. `@` has when the bucket of the rate is full again, in ms. It expires an hour after the last slot was given back, or when the bucket is full.
 type UseKey string
 
 // Use makes the key dts:{p}:use:<limit>.

@@ -58,7 +58,7 @@ func changeOf(in wire.TaskChange) (control.TaskChange, error) {
 		out.Delay = new(r.duration("delay", *in.Delay))
 	}
 	out.Queue, out.Priority, out.FairKey, out.FairWeight = in.Queue, in.Priority, in.FairKey, in.FairWeight
-	out.LimitKey, out.Select = in.LimitKey, in.Select
+	out.LimitKey, out.Cost, out.Select = in.LimitKey, in.Cost, in.Select
 	if in.Prefer != nil {
 		out.Prefer = new(definition.Wishes(*in.Prefer))
 	}
@@ -110,6 +110,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		FairKey:           wire.Given(t.FairKey),
 		FairWeight:        wire.Given(t.FairWeight),
 		LimitKey:          wire.Given(t.LimitKey),
+		Cost:              wire.Given(t.Cost),
 		Damage:            wire.Given(t.Damage),
 	}
 	out.Select, out.Prefer, out.Route = definition.Reach(t.Definition)

@@ -20,6 +20,7 @@ type TaskChange struct {
 	FairKey    *string // another one has the weight 1, unless FairWeight names one; "" removes it
 	FairWeight *int    // from 1 on
 	LimitKey   *string // "" removes it
+	Cost       *int    // from 1 on
 	Select     *string // "" removes it
 	Prefer     *[]route.Wish
 	Route      *route.Route // with the RouteKey; the zero value removes it
@@ -91,6 +92,9 @@ func (change TaskChange) apply(d task.Definition) task.Definition {
 	}
 	if change.LimitKey != nil {
 		d.LimitKey = *change.LimitKey
+	}
+	if change.Cost != nil {
+		d.Cost = *change.Cost
 	}
 	return d
 }

@@ -24,6 +24,9 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength i
 	if d.Reach != "" && !c.store.HasRoutes() {
 		return olderNodes("select")
 	}
+	if d.Cost != 0 && !c.store.HasRoutes() {
+		return olderNodes("cost")
+	}
 	var errs []error
 	field := "on_end.task"
 	for _, next := range d.FollowUps() {

@@ -21,6 +21,7 @@ func withTurns() map[string]task.Definition {
 		"priority":  urgent,
 		"fair_key":  {Type: "http", FairKey: "customer-7", FairWeight: 3},
 		"limit_key": {Type: "http", LimitKey: "b,a"},
+		"cost":      {Type: "http", Cost: 5},
 		"select":    {Type: "http", Reach: "a;;hash:7:require", RouteKey: "x"},
 		"on_end":    {Type: "http", OnEnd: &task.FollowUp{When: task.WhenEnded, Task: urgent}},
 	}
@@ -49,6 +50,8 @@ func TestControl_RefusesTurnsBesideOlderNodes(t *testing.T) {
 	refused("a change", "fair_key", err)
 	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{LimitKey: new("b,a")})
 	refused("a change", "limit_key", err)
+	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{Cost: new(5)})
+	refused("a change", "cost", err)
 	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{Route: &route.Route{By: route.Round}})
 	refused("a change", "select", err)
 	if got, err := w.ChangeTask(w.ctx, me, "waits", TaskChange{Priority: new(0), FairKey: new("")}); err != nil {
@@ -73,7 +76,7 @@ func TestControl_KeepsTurns(t *testing.T) {
 			"task": made.Task.Definition, "schedule": put.Schedule.Task, "tick": ticked.Definition,
 		} {
 			if got.Priority != d.Priority || got.FairKey != d.FairKey || got.FairWeight != d.FairWeight ||
-				got.LimitKey != d.LimitKey || got.Reach != d.Reach || got.RouteKey != d.RouteKey {
+				got.LimitKey != d.LimitKey || got.Cost != d.Cost || got.Reach != d.Reach || got.RouteKey != d.RouteKey {
 				t.Errorf("the %s is %+v, want %+v", what, got, d)
 			}
 		}
@@ -122,7 +125,7 @@ func TestChangeTask_ChangesTheTurn(t *testing.T) {
 	}
 	for field, change := range map[string]TaskChange{
 		"priority": {Priority: new(10)}, "fair_key": {FairKey: new("a b")}, "fair_weight": {FairWeight: new(2)},
-		"limit_key": {LimitKey: new("a,a")},
+		"limit_key": {LimitKey: new("a,a")}, "cost": {Cost: new(101)},
 	} {
 		_, err := w.ChangeTask(w.ctx, me, "a", change)
 		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), field+": ") {

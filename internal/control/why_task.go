@@ -155,7 +155,7 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 
 // readTaskLimits reads how the limits stand under which a task waits.
 func (c *Control) readTaskLimits(ctx context.Context, f *why.TaskFacts, u *unread) {
-	standings, err := c.store.Rules.Standings(ctx, f.Task.Limits)
+	standings, err := c.store.Rules.Standings(ctx, f.Task.Limits, f.Task.Cost)
 	if u.note("the limits of the task", err) {
 		return
 	}

@@ -90,7 +90,7 @@ func (r *reader) template(in wire.TaskTemplate) task.Definition {
 	d, err := Task(wire.Submission{
 		Type: in.Type, Queue: in.Queue, Payload: in.Payload, Timeout: in.Timeout, Retry: in.Retry, Retention: in.Retention,
 		Owner: in.Owner, Labels: in.Labels, StartBy: in.StartBy, OnEnd: in.OnEnd,
-		Priority: in.Priority, FairKey: in.FairKey, FairWeight: in.FairWeight, LimitKey: in.LimitKey,
+		Priority: in.Priority, FairKey: in.FairKey, FairWeight: in.FairWeight, LimitKey: in.LimitKey, Cost: in.Cost,
 		Select: in.Select, Prefer: in.Prefer, Route: in.Route,
 	})
 	r.note(schedule.InTask(err))
@@ -131,6 +131,6 @@ func templateOf(d task.Definition) wire.TaskTemplate {
 		Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels), Retry: Retry(d.Retry),
 		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
 		Priority: wire.Given(d.Priority), FairKey: wire.Given(d.FairKey), FairWeight: wire.Given(d.FairWeight),
-		LimitKey: wire.Given(d.LimitKey), Select: selector, Prefer: prefer, Route: route,
+		LimitKey: wire.Given(d.LimitKey), Cost: wire.Given(d.Cost), Select: selector, Prefer: prefer, Route: route,
 	}
 }

@@ -25,10 +25,13 @@ func Task(s wire.Submission) (task.Definition, error) {
 		Owner:     wire.Value(s.Owner),
 		Labels:    wire.Value(s.Labels),
 		Priority:  wire.Value(s.Priority), FairKey: wire.Value(s.FairKey), FairWeight: wire.Value(s.FairWeight),
-		LimitKey: wire.Value(s.LimitKey),
+		LimitKey: wire.Value(s.LimitKey), Cost: wire.Value(s.Cost),
 	}
 	if s.FairWeight != nil && d.FairWeight == 0 { // which stands for the default elsewhere
 		r.note(task.Invalid("fair_weight", "0 must be 1 to %d", task.FairWeightLimit))
+	}
+	if s.Cost != nil && d.Cost == 0 {
+		r.note(task.Invalid("cost", "0 must be 1 to %d", task.CostLimit))
 	}
 	r.reach(&d, s.Select, s.Prefer, s.Route)
 	d.OnEnd = r.followUp(s.OnEnd)
@@ -52,7 +55,7 @@ func (r *reader) followUp(in *wire.FollowUp) *task.FollowUp {
 		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Delay: t.Delay, Timeout: t.Timeout, Retry: t.Retry,
 		Retention: t.Retention, StartBy: t.StartBy,
 		Owner: t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
-		Priority: t.Priority, FairKey: t.FairKey, FairWeight: t.FairWeight, LimitKey: t.LimitKey,
+		Priority: t.Priority, FairKey: t.FairKey, FairWeight: t.FairWeight, LimitKey: t.LimitKey, Cost: t.Cost,
 		Select: t.Select, Prefer: t.Prefer, Route: t.Route,
 	})
 	r.note(task.Within("on_end.task", err))
@@ -72,7 +75,7 @@ func FollowUp(f *task.FollowUp) *wire.FollowUp {
 		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels),
 		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
 		Priority: wire.Given(d.Priority), FairKey: wire.Given(d.FairKey), FairWeight: wire.Given(d.FairWeight),
-		LimitKey: wire.Given(d.LimitKey), Select: selector, Prefer: prefer, Route: route,
+		LimitKey: wire.Given(d.LimitKey), Cost: wire.Given(d.Cost), Select: selector, Prefer: prefer, Route: route,
 	}}
 }
 

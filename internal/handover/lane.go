@@ -2,7 +2,6 @@ package handover
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/limit"
@@ -23,7 +22,7 @@ type Lane struct {
 type Fair struct {
 	Key    string
 	Weight int
-	Limits string // from narrow to wide, with commas between them; "" for none
+	Limits string // as task.JoinLimits writes them; "" for none
 }
 
 // pool returns the lane whose room a lane shares.
@@ -74,9 +73,9 @@ func (g Grant) LimitsOf(d task.Delivery) string {
 	if g.Limits == nil {
 		return ""
 	}
-	return strings.Join(g.Limits.Of(limit.Subject{
+	return task.JoinLimits(g.Limits.Of(limit.Subject{
 		Keys: task.Definition{LimitKey: d.LimitKey}.LimitKeys(), Type: d.Type, Queue: d.Queue, Namespace: d.Ref.Namespace,
-	}), ",")
+	}), d.Cost)
 }
 
 // Quotas are by lane.

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/limit"
@@ -25,7 +26,8 @@ func (p *Planner) Limits(partition int) (book *limit.Book, needs []limit.Need, t
 	if book == nil {
 		return nil, nil, nil
 	}
-	return book, p.needs(partition), p.limits
+	_, needs = p.line(partition)
+	return book, needs, p.limits
 }
 
 // ForgetLimits has the leader of a partition count anew who holds slots, as Redis may have lost writes.
@@ -52,18 +54,35 @@ func (p *Planner) LimitWoken(partition int, name string) {
 	}
 }
 
-// needs returns what the tasks need that wait in a partition, as far as their queues have room: slots of a limit are
-// not to wait for workers.
-func (p *Planner) needs(partition int) (needs []limit.Need) {
+// line returns the keys with limits whose tasks wait in a partition, and what these need, as far as their queues have
+// room: slots of a limit are not to wait for workers. Keys of a pool come in their turn. Of several pools, the one comes
+// first whose next such tasks have waited longest.
+func (p *Planner) line(partition int) (turns []*turn, needs []limit.Need) {
+	var flows []*flow
+	first := make(map[*flow]*turn)
 	for _, f := range p.flows {
+		if i := slices.IndexFunc(f.order, func(t *turn) bool { return t.limits != nil && t.waits(partition) }); i >= 0 {
+			first[f], flows = f.order[i], append(flows, f)
+		}
+	}
+	slices.SortFunc(flows, func(a, b *flow) int {
+		return first[a].oldest(partition).Compare(first[b].oldest(partition))
+	})
+	for _, f := range flows {
 		for _, t := range f.order {
 			if t.limits != nil && t.waits(partition) {
 				room := f.free + f.reserved // of what is reserved, claims mostly take little
-				needs = append(needs, limit.Need{Limits: t.limits, Waiting: min(max(t.number(partition), 1), room)})
+				turns = append(turns, t)
+				needs = append(needs, t.need(min(max(t.number(partition), 1), room)))
 			}
 		}
 	}
-	return needs
+	return turns, needs
+}
+
+// need is what some tasks of the key need of limits.
+func (t *turn) need(tasks int) limit.Need {
+	return limit.Need{Limits: t.limits, Cost: t.cost, Waiting: tasks}
 }
 
 // grantSlots adds what a claim may use of limits.
@@ -97,7 +116,10 @@ func (p *Planner) noteSlots(partition int, g Grant, o Outcome, now time.Time) {
 type rooms struct {
 	p    *Planner
 	now  time.Time
-	left map[place]int
+	used map[place]int // slots that were taken
+	// barred are, by partition, the keys that may not take what is free of some limits: another one comes first, and needs
+	// more than there is. nil for a partition that was not looked at.
+	barred map[int]map[*turn][]string
 }
 
 // place is a limit in a partition.
@@ -113,23 +135,22 @@ func (r *rooms) again() *rooms {
 	if r == nil {
 		return nil
 	}
-	return &rooms{p: r.p, now: r.now}
+	return &rooms{p: r.p, now: r.now, barred: r.barred}
 }
 
-func (r *rooms) of(partition int, limits []string) int {
-	room := ClaimLimit
-	for i, name := range limits {
-		n, known := r.left[place{partition, name}]
-		if !known {
-			if b := r.p.books[partition]; b != nil {
-				n = b.Room(limits[i:i+1], r.p.limits, r.now)
-			}
-			if r.left == nil {
-				r.left = make(map[place]int)
-			}
-			r.left[place{partition, name}] = n
+// of returns how many tasks of a key have room in a partition.
+func (r *rooms) of(partition int, t *turn) int {
+	b := r.p.books[partition]
+	if b == nil {
+		return 0
+	}
+	room, barred := ClaimLimit, r.barredIn(partition)[t]
+	for _, name := range t.limits {
+		if slices.Contains(barred, name) {
+			return 0
 		}
-		room = min(room, n)
+		used := r.used[place{partition, name}]
+		room = min(room, b.RoomBeside(name, t.cost, used, r.p.limits, r.now))
 	}
 	return room
 }
@@ -137,16 +158,36 @@ func (r *rooms) of(partition int, limits []string) int {
 // asks adds the partitions whose leader has something to ask before it can claim tasks of a key.
 func (r *rooms) asks(t *turn, partitions map[int]bool) {
 	for _, w := range t.line {
-		if b := r.p.books[w.partition]; b != nil && b.Asks(t.limits, r.p.limits, r.now) {
+		if b := r.p.books[w.partition]; b != nil && b.Asks(t.need(1), r.p.limits, r.now) {
 			partitions[w.partition] = true
 		}
 	}
 }
 
+// barredIn returns what is barred in a partition. That is nothing while each task needs one slot.
+func (r *rooms) barredIn(partition int) map[*turn][]string {
+	barred, known := r.barred[partition]
+	if known || !r.p.hasCosts {
+		return barred
+	}
+	barred = make(map[*turn][]string)
+	turns, needs := r.p.line(partition)
+	for i, limits := range r.p.books[partition].Barred(needs, r.p.limits, r.now) {
+		if limits != nil {
+			barred[turns[i]] = limits
+		}
+	}
+	if r.barred == nil {
+		r.barred = make(map[int]map[*turn][]string)
+	}
+	r.barred[partition] = barred
+	return barred
+}
+
 // has reports whether a task of a key has room in some partition.
 func (r *rooms) has(t *turn) bool {
 	for _, w := range t.line {
-		if r.of(w.partition, t.limits) > 0 {
+		if r.of(w.partition, t) > 0 {
 			return true
 		}
 	}
@@ -154,12 +195,15 @@ func (r *rooms) has(t *turn) bool {
 }
 
 // take takes the room for a task of a partition; false if there is none.
-func (r *rooms) take(partition int, limits []string) bool {
-	if r.of(partition, limits) <= 0 {
+func (r *rooms) take(partition int, t *turn) bool {
+	if r.of(partition, t) <= 0 {
 		return false
 	}
-	for _, name := range limits {
-		r.left[place{partition, name}]--
+	if r.used == nil {
+		r.used = make(map[place]int)
+	}
+	for _, name := range t.limits {
+		r.used[place{partition, name}] += t.cost
 	}
 	return true
 }

@@ -181,7 +181,8 @@ func (p *Planner) Pause(partition int, now time.Time) time.Duration {
 		}
 	}
 	if b := p.books[partition]; b != nil {
-		pause = min(pause, b.Pause(p.needs(partition), now))
+		_, needs := p.line(partition)
+		pause = min(pause, b.Pause(needs, now))
 	}
 	return pause
 }

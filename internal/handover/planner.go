@@ -32,6 +32,8 @@ type Planner struct {
 	placers map[Lane]*placer     // by pool with a reach
 	limits  *limit.Table
 	books   map[int]*limit.Book // what is known of the limits, by partition
+	// hasCosts says that tasks have waited that need several slots.
+	hasCosts bool
 }
 
 // New returns a planner that knows nothing yet.
@@ -196,6 +198,9 @@ func (p *Planner) addLane(partition int, lane Lane, at time.Time) {
 	}
 	if !at.IsZero() || !waits {
 		f.wait(lane.Fair, partition, at)
+	}
+	if t = f.of(lane.Fair); t != nil && t.cost > 1 {
+		p.hasCosts = true
 	}
 }
 

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -35,6 +36,7 @@ type turns struct {
 type turn struct {
 	Fair
 	limits []string  // those of Fair
+	cost   int       // how many slots of each limit, and tokens, a task needs
 	line   []waiting // the partitions in which tasks wait, by how long they have
 	at     float64   // the virtual time
 	run    int       // how many of its tasks come one after the other, if it has them; 0 as 1
@@ -70,7 +72,7 @@ func (s *turns) wait(fair Fair, p int, oldest time.Time) {
 	if t == nil {
 		t = &turn{Fair: fair}
 		if fair.Limits != "" {
-			t.limits = strings.Split(fair.Limits, ",")
+			t.limits, t.cost = task.SplitLimits(fair.Limits)
 		}
 		if s.keyed == nil {
 			s.keyed, s.in = make(map[Fair]*turn), make(map[int]int)
@@ -204,6 +206,7 @@ func (s *turns) alone() bool { return len(s.order) == 0 || len(s.order) == 1 && 
 // entrant is a key while turns are planned; its virtual time is that of its next task.
 type entrant struct {
 	turn
+	of    *turn
 	first []waiting // the partitions whose tasks come next
 }
 
@@ -211,11 +214,11 @@ type entrant struct {
 // limits, it is a partition that has room in them, of which this takes a part. ok is false if there is none.
 func (e *entrant) partition(preferred int, r *rooms) (p int, ok bool) {
 	switch {
-	case e.limits != nil && contains(e.line, preferred) && r.take(preferred, e.limits):
+	case e.limits != nil && contains(e.line, preferred) && r.take(preferred, e.of):
 		return preferred, true
 	case e.limits != nil:
 		for _, w := range e.line {
-			if r.take(w.partition, e.limits) {
+			if r.take(w.partition, e.of) {
 				return w.partition, true
 			}
 		}
@@ -250,7 +253,7 @@ func (s *turns) plan(n int, r *rooms, visit func(t *turn, partition int) bool) {
 	for i := 0; i < n; {
 		for entered < len(s.order) && (len(active) == 0 || s.order[entered].at <= active[0].at) {
 			if t := s.order[entered]; t.limits == nil || r.has(t) {
-				heap.Push(&active, &entrant{turn: *t, first: t.first()})
+				heap.Push(&active, &entrant{turn: *t, of: t, first: t.first()})
 			}
 			entered++
 		}
@@ -297,6 +300,14 @@ func (t *turn) number(p int) int {
 		return t.line[i].number
 	}
 	return 0
+}
+
+// oldest is since when the tasks of the key wait in a partition; the zero time if that is not known.
+func (t *turn) oldest(p int) time.Time {
+	if i := slices.IndexFunc(t.line, func(w waiting) bool { return w.partition == p }); i >= 0 {
+		return t.line[i].oldest
+	}
+	return time.Time{}
 }
 
 // setNumber notes how many tasks of the key wait in a partition.

@@ -51,6 +51,7 @@ type share struct {
 	granted int  // starts that the home has granted besides
 	wanted  bool // others wait at the home, or more is in use than there are slots
 	waits   bool // the home did not grant all that was asked for
+	starts  bool // the home keeps tokens for this partition, when there are some
 	told    bool // the home knows that the cap is 0, and that nothing is wanted
 
 	asked   time.Time // when the home was asked last; zero: ask at once
@@ -67,10 +68,22 @@ func NewBook() *Book {
 		freed: make(map[string]int)}
 }
 
-// Need says that tasks wait that have the same limits, from narrow to wide.
+// Need says that tasks wait that have the same limits, from narrow to wide, and the same cost. Of several ones, the
+// first comes first.
 type Need struct {
 	Limits  []string
+	Cost    int // slots and tokens that each task needs of each limit; 0 as 1
 	Waiting int
+}
+
+func (n Need) cost() int { return max(n.Cost, 1) }
+
+// areTooDear reports whether the tasks of a need can never start, as one of their limits allows less than they cost.
+func (t *Table) areTooDear(n Need) bool {
+	return n.Cost > 1 && slices.ContainsFunc(n.Limits, func(name string) bool {
+		rule, _ := t.For(name)
+		return rule.IsTooDear(n.Cost)
+	})
 }
 
 // Recount is what the script recount is asked about a limit.
@@ -86,7 +99,9 @@ type Ask struct {
 	Version int
 	Have    int // the cap
 	Want    int // further slots
-	Tokens  int // starts
+	Least   int // fewer of them are of no use
+	Tokens  int
+	Start   int // fewer of them are of no use
 	Rule    Rule
 }
 
@@ -159,25 +174,64 @@ func (b *Book) recount(limit string, s *share, version int) {
 
 // demand is what tasks need of a limit.
 type demand struct {
-	waiting int  // tasks that wait
-	want    int  // slots, those that are free included: none for a task that has no room in a limit before
-	kept    bool // some of them have room in all limits before
+	waiting int   // tasks that wait
+	want    int   // slots, those that are free included: none for a task that has no room in a limit before
+	lots    []lot // the tasks that have room in all limits before, in their order
 }
+
+// lot is some tasks that each need so many slots.
+type lot struct{ cost, tasks int }
+
+// next returns how many slots are lacking for the next task, if so many are free.
+func (d demand) next(free int) int {
+	for _, l := range d.lots {
+		if all := l.cost * l.tasks; all <= free {
+			free -= all
+			continue
+		}
+		return l.cost - free%l.cost
+	}
+	return 0
+}
+
+// fit returns how many of the slots that are free the next tasks can use.
+func (d demand) fit(free int) (used int) {
+	for _, l := range d.lots {
+		all := l.cost * l.tasks
+		if used+all > free {
+			return used + (free-used)/l.cost*l.cost
+		}
+		used += all
+	}
+	return used
+}
+
+// hasNext reports whether so many slots are enough for the next task.
+func (d demand) hasNext(free int) bool { return len(d.lots) > 0 && free >= d.lots[0].cost }
 
 // demands returns what tasks need, by limit. A task asks for a limit only while it has room in those before, so that
 // leaders cannot wait for each other in a circle.
 func (b *Book) demands(needs []Need, rules *Table, now time.Time) map[string]demand {
 	all := make(map[string]demand)
-	for _, need := range needs {
+	barred := b.Barred(needs, rules, now)
+	for i, need := range needs {
 		left := need.Waiting
+		if rules.areTooDear(need) {
+			continue
+		}
 		for _, limit := range need.Limits {
 			d, s := all[limit], b.of(limit)
 			s.used = now
 			s.look(now)
-			d.waiting, d.want, d.kept = d.waiting+need.Waiting, d.want+left, d.kept || left > 0
-			all[limit] = d
 			rule, _ := rules.For(limit)
-			left = min(left, s.free(rule, now))
+			d.waiting, d.want = d.waiting+need.Waiting, d.want+left*need.cost()
+			if left > 0 {
+				d.lots = append(d.lots, lot{need.cost(), left})
+			}
+			all[limit] = d
+			if left = min(left, s.free(rule, now)/need.cost()); slices.Contains(barred[i], limit) {
+				left = 0
+			}
 		}
 	}
 	return all
@@ -190,7 +244,7 @@ func (s *share) look(now time.Time) {
 	}
 }
 
-// free returns how many tasks have room in a limit: slots that were granted and are not held, and a token for each.
+// free returns how much of a limit can be used: slots that were granted and are not held, and a token for each.
 func (s *share) free(r Rule, now time.Time) int {
 	if s.phase != ready || r.Paused.After(now) {
 		return 0
@@ -202,13 +256,14 @@ func (s *share) free(r Rule, now time.Time) int {
 	return free
 }
 
-// room returns how many tasks may be claimed. If others want slots, it is only what the home has granted in turn.
-func (s *share) room(r Rule, now time.Time) int {
-	free := s.free(r, now)
+// room returns how many tasks of that cost may be claimed, if others use so much of what is free. If partitions want
+// slots, it is only what the home has granted in turn, and what makes that enough for a task.
+func (s *share) room(r Rule, cost, used int, now time.Time) int {
+	room := max(s.free(r, now)-used, 0) / cost
 	if s.wanted {
-		free = min(free, s.count-s.cap)
+		room = min(room, (max(s.count-s.cap-used, 0)+cost-1)/cost)
 	}
-	return free
+	return room
 }
 
 // Calls returns what to ask now: the partition first, whose replies are told to Counted, then homes, whose replies are
@@ -250,7 +305,8 @@ func (b *Book) due(demands map[string]demand, now time.Time) map[string]*share {
 }
 
 // mustCount reports whether the leader counts who holds a slot: it gives back what is free, if no task waits or if
-// others want it. What the home has granted in turn it keeps while tasks wait that have room in the limits before.
+// others want it. What the home has granted in turn it keeps while tasks wait that have room in the limits before, and
+// for which it is enough.
 func (s *share) mustCount(d demand, now time.Time) bool {
 	isIdle := d.waiting == 0 && now.Sub(s.used) >= keepTime
 	switch {
@@ -263,13 +319,13 @@ func (s *share) mustCount(d demand, now time.Time) bool {
 	case d.waiting == 0:
 		return s.wanted || isIdle
 	}
-	return s.wanted && !(d.kept && s.count > s.cap)
+	return s.wanted && !(d.hasNext(s.count-s.holders) && s.count > s.cap)
 }
 
 // isOutdated reports whether more tasks hold a slot than the cap says, or whether a slot may be free of which the word
 // is lost.
 func (s *share) isOutdated(now time.Time) bool {
-	isOld := s.wanted && s.count > 0 && now.Sub(s.counted) >= keepTime
+	isOld := s.wanted && s.count > 0 && s.count <= s.cap && now.Sub(s.counted) >= keepTime
 	return s.phase == ready && (s.holders > s.cap || isOld)
 }
 
@@ -283,13 +339,15 @@ func (s *share) known(d demand) int {
 
 // ask returns what to ask the home.
 func (s *share) ask(limit string, r Rule, d demand) Ask {
-	a := Ask{Limit: limit, Version: s.version, Have: s.cap, Want: max(0, d.want-max(0, s.cap-s.holders)), Rule: r}
+	free := max(0, s.cap-s.holders)
+	a := Ask{Limit: limit, Version: s.version, Have: s.cap, Want: max(0, d.want-free), Least: d.next(free), Rule: r}
 	if r.Slots == 0 {
 		a.Rule.Slots = unlimited
 		a.Want = min(a.Want, 1) * unlimitedWant
 	}
 	if r.Rate > 0 && s.phase == ready && s.granted == 0 {
-		a.Tokens = max(0, min(d.want, s.count-s.holders)-s.tokens)
+		a.Tokens = max(0, d.fit(max(0, s.count-s.holders))-s.tokens)
+		a.Start = min(d.next(s.tokens), a.Tokens)
 	}
 	return a
 }
@@ -307,6 +365,8 @@ func (s *share) mustAsk(a Ask, d demand, r Rule, now time.Time) bool {
 	case lacks && (!s.waits || now.Sub(s.asked) >= askPause):
 		return true
 	case a.Tokens > 0 && !s.tokenAt.After(now):
+		return true
+	case s.starts && a.Tokens == 0 || s.waits && a.Want == 0: // the home keeps something for nobody
 		return true
 	}
 	return s.count > 0 && now.Sub(s.asked) >= keepTime
@@ -345,6 +405,7 @@ func (b *Book) Answered(a Ask, answer Answer, now time.Time) {
 	if b.woken[a.Limit] { // the answer may be older than what the home has to say
 		s.asked = time.Time{}
 	}
+	s.starts = a.Tokens > 0 && answer.Tokens == 0
 	b.open[a.Limit] = true // it may have to give something back
 	if a.Tokens > 0 {
 		s.tokenAt = now.Add(max(answer.Next, tokenPause))
@@ -371,18 +432,21 @@ func (b *Book) Freed(limit string, n int) {
 	b.freed[limit] += n
 }
 
-// Asks reports whether the leader has something to ask before tasks with those limits can be claimed: it does not stand
-// in the line of the first limit that has no room. It may have left that line while their queue had no room.
-func (b *Book) Asks(limits []string, rules *Table, now time.Time) bool {
-	for _, limit := range limits {
+// Asks reports whether the leader has something to ask before tasks of a need can be claimed: it does not stand in the
+// line of the first limit that has no room. It may have left that line while their queue had no room.
+func (b *Book) Asks(need Need, rules *Table, now time.Time) bool {
+	if rules.areTooDear(need) {
+		return false
+	}
+	for _, limit := range need.Limits {
 		s := b.of(limit)
 		rule, _ := rules.For(limit)
 		switch {
 		case s.phase != ready || rule.Paused.After(now):
 			return false
-		case s.free(rule, now) > 0:
-		case s.count > s.holders:
-			return !s.tokenAt.After(now)
+		case s.free(rule, now) >= need.cost():
+		case s.count-s.holders >= need.cost():
+			return !s.starts && !s.tokenAt.After(now)
 		default:
 			return !s.waits
 		}
@@ -390,14 +454,62 @@ func (b *Book) Asks(limits []string, rules *Table, now time.Time) bool {
 	return false
 }
 
-// Room returns how many tasks with those limits may be claimed.
-func (b *Book) Room(limits []string, rules *Table, now time.Time) int {
+// Room returns how many tasks may be claimed that have those limits and that cost, 0 as 1.
+func (b *Book) Room(limits []string, cost int, rules *Table, now time.Time) int {
 	room := unlimited
 	for _, limit := range limits {
-		rule, _ := rules.For(limit)
-		room = min(room, b.of(limit).room(rule, now))
+		room = min(room, b.RoomBeside(limit, cost, 0, rules, now))
 	}
 	return room
+}
+
+// RoomBeside is Room for one limit, if other tasks use so much of it.
+func (b *Book) RoomBeside(limit string, cost, used int, rules *Table, now time.Time) int {
+	s := b.shares[limit]
+	if s == nil {
+		return 0
+	}
+	rule, _ := rules.For(limit)
+	return s.room(rule, max(cost, 1), used, now)
+}
+
+// Barred returns, for each of the needs, the limits of which its tasks may take nothing: a need before it has too
+// little, and would never have enough if others took that.
+func (b *Book) Barred(needs []Need, rules *Table, now time.Time) [][]string {
+	barred := make([][]string, len(needs))
+	if !slices.ContainsFunc(needs, func(n Need) bool { return n.Cost > 1 }) {
+		return barred
+	}
+	var short []string
+	for i, need := range needs {
+		for _, limit := range need.Limits {
+			if slices.Contains(short, limit) {
+				barred[i] = append(barred[i], limit)
+			}
+		}
+		if need.Waiting > 0 && len(barred[i]) == 0 && !rules.areTooDear(need) {
+			short = append(short, b.short(need, rules, now)...)
+		}
+	}
+	return barred
+}
+
+// short returns the limit of which something is free, and too little for a task; none if a limit before lacks more.
+func (b *Book) short(need Need, rules *Table, now time.Time) []string {
+	for i, limit := range need.Limits {
+		rule, _ := rules.For(limit)
+		free := 0
+		if s := b.shares[limit]; s != nil {
+			free = s.free(rule, now)
+		}
+		switch {
+		case free == 0:
+			return nil
+		case free < need.cost():
+			return need.Limits[i : i+1]
+		}
+	}
+	return nil
 }
 
 // Grants returns what a claim may use: of the limits for which tasks wait, and of some others that were used last.
@@ -407,7 +519,7 @@ func (b *Book) Grants(needs []Need, rules *Table, now time.Time) []Grant {
 	seen := make(map[string]bool)
 	add := func(limit string, s *share) {
 		rule, _ := rules.For(limit)
-		if s.room(rule, now) <= 0 {
+		if s.room(rule, 1, 0, now) <= 0 {
 			return
 		}
 		g := Grant{Limit: limit, Version: s.version, Count: s.count, Tokens: -1}
@@ -417,7 +529,7 @@ func (b *Book) Grants(needs []Need, rules *Table, now time.Time) []Grant {
 		grants = append(grants, g)
 	}
 	for _, need := range needs { // a grant that a claim cannot use would become a cap, which is not kept
-		hasRoom := b.Room(need.Limits, rules, now) > 0
+		hasRoom := b.Room(need.Limits, need.Cost, rules, now) > 0
 		for _, limit := range need.Limits {
 			if hasRoom && !seen[limit] {
 				seen[limit] = true
@@ -475,7 +587,7 @@ func (b *Book) Pause(needs []Need, now time.Time) time.Duration {
 	for _, need := range needs {
 		pause = min(pause, askPause)
 		for _, limit := range need.Limits {
-			if s := b.of(limit); s.tokenAt.After(now) {
+			if s := b.shares[limit]; s != nil && s.tokenAt.After(now) {
 				pause = min(pause, s.tokenAt.Sub(now))
 			}
 		}

@@ -2,7 +2,6 @@ package limit_test
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -27,8 +26,8 @@ type land struct {
 
 // use is what a home knows of a partition.
 type use struct {
-	version, count int
-	since, asked   time.Time
+	version, count, least int
+	since, asked          time.Time
 }
 
 // part is a partition and its leader.
@@ -37,14 +36,22 @@ type part struct {
 	newest  int
 	caps    map[string]limit.Cap
 	waiting map[string]int // by lane: the limits, with commas between
-	live    []string       // lanes of the tasks that hold slots
+	live    []string       // lanes of the tasks that hold slots, in the order of their claims
+	turns   []string       // the lanes, that first whose last task was claimed the longest time ago
 	blocked map[string]time.Time
 }
 
-// lanes are the limits of tasks: each has a key of its own, and all share one.
-var lanes = map[string][]string{
-	"key:a,all": {"key:a", "all"}, "key:b,all": {"key:b", "all"}, "key:c,type:t,all": {"key:c", "type:t", "all"},
-	"all": {"all"},
+// lane is what tasks have in common that wait together.
+type lane struct {
+	limits []string
+	cost   int
+}
+
+// lanes have a key of their own each, and share a limit with all others.
+var lanes = map[string]lane{
+	"key:a,all": {[]string{"key:a", "all"}, 1}, "3,key:b,all": {[]string{"key:b", "all"}, 3},
+	"key:c,type:t,all": {[]string{"key:c", "type:t", "all"}, 1}, "2,type:t,all": {[]string{"type:t", "all"}, 2},
+	"all": {[]string{"all"}, 1}, "9,all": {[]string{"all"}, 9},
 }
 
 func newLand(t *testing.T, seed uint64) *land {
@@ -53,7 +60,7 @@ func newLand(t *testing.T, seed uint64) *land {
 		t: t, r: r, now: time.Unix(1_000_000, 0), slots: make(map[string]int), homes: make(map[string]map[int]use),
 	}
 	rules := make(limit.Rules)
-	for text, most := range map[string]int{"key:a": 3, "key:b": 2, "key:c": 4, "type:t": 3, "all": 6} {
+	for text, most := range map[string]int{"key:a": 3, "key:b": 5, "key:c": 4, "type:t": 3, "all": 12} {
 		l.slots[text] = 1 + r.IntN(most)
 		rules[name(t, text)] = limit.Rule{Slots: l.slots[text]}
 		l.homes[text] = make(map[int]use)
@@ -64,7 +71,8 @@ func newLand(t *testing.T, seed uint64) *land {
 			book: limit.NewBook(), caps: make(map[string]limit.Cap), waiting: make(map[string]int),
 			blocked: make(map[string]time.Time),
 		}
-		for lane := range lanes {
+		p.turns = slices.Sorted(maps.Keys(lanes))
+		for _, lane := range p.turns {
 			p.waiting[lane] = r.IntN(20)
 		}
 		l.parts = append(l.parts, p)
@@ -74,21 +82,36 @@ func newLand(t *testing.T, seed uint64) *land {
 
 // held counts the slots of a limit that are held in a partition.
 func (p *part) held(limit string) (n int) {
-	for _, lane := range p.live {
-		if slices.Contains(lanes[lane], limit) {
-			n++
+	for _, name := range p.live {
+		if lane := lanes[name]; slices.Contains(lane.limits, limit) {
+			n += lane.cost
 		}
 	}
 	return n
 }
 
-func (p *part) needs() (needs []limit.Need) {
-	for _, lane := range slices.Sorted(maps.Keys(lanes)) {
-		if p.waiting[lane] > 0 {
-			needs = append(needs, limit.Need{Limits: lanes[lane], Waiting: p.waiting[lane]})
+// needs are what the lanes need, in their turn.
+func (p *part) needs() (names []string, needs []limit.Need) {
+	for _, name := range p.turns {
+		if p.waiting[name] > 0 {
+			names = append(names, name)
+			needs = append(needs, limit.Need{Limits: lanes[name].limits, Cost: lanes[name].cost, Waiting: p.waiting[name]})
 		}
 	}
-	return needs
+	return names, needs
+}
+
+// room returns the lanes that may claim a task now.
+func (l *land) room(p *part) map[string]bool {
+	room := make(map[string]bool)
+	names, needs := p.needs()
+	barred := p.book.Barred(needs, l.rules, l.now)
+	for i, n := range needs {
+		if barred[i] == nil && p.book.Room(n.Limits, n.Cost, l.rules, l.now) > 0 {
+			room[names[i]] = true
+		}
+	}
+	return room
 }
 
 // lost decides what becomes of a call: it is not made, or its reply is lost.
@@ -148,17 +171,20 @@ func (l *land) grant(number int, a limit.Ask) limit.Answer {
 		if !u.since.IsZero() && l.now.Sub(u.asked) <= 3*time.Second {
 			waiting++
 			if own.since.IsZero() || cmp.Or(u.since.Compare(own.since), cmp.Compare(n, number)) < 0 {
-				before++
+				before += u.least
 			}
 		}
 	}
 	was := own
 	free := max(0, a.Rule.Slots-others-a.Have-before)
+	if free < a.Least {
+		free = 0
+	}
 	count := a.Have + min(a.Want, free)
 	if a.Version == own.version {
 		count = max(count, own.count)
 	}
-	own = use{version: a.Version, count: count, since: own.since, asked: l.now}
+	own = use{version: a.Version, count: count, least: max(a.Least, 1), since: own.since, asked: l.now}
 	if count >= a.Have+a.Want {
 		own.since = time.Time{}
 	} else if own.since.IsZero() || count > a.Have {
@@ -176,12 +202,9 @@ func (l *land) grant(number int, a limit.Ask) limit.Answer {
 
 // claim has a leader claim one task of each lane that has room.
 func (l *land) claim(p *part) {
-	needs := p.needs()
+	_, needs := p.needs()
 	grants := p.book.Grants(needs, l.rules, l.now)
-	room := make(map[string]bool)
-	for _, n := range needs {
-		room[fmt.Sprint(n.Limits)] = p.book.Room(n.Limits, l.rules, l.now) > 0
-	}
+	room := l.room(p)
 	made, replied := l.lost()
 	var caps []limit.Cap
 	if made {
@@ -204,14 +227,15 @@ func (l *land) take(p *part, grants []limit.Grant, room map[string]bool) (caps [
 			p.caps[g.Limit] = limit.Cap{Limit: g.Limit, Version: p.newest, Cap: g.Count}
 		}
 	}
-	for _, lane := range slices.Sorted(maps.Keys(lanes)) {
-		free := room[fmt.Sprint(lanes[lane])] && p.waiting[lane] > 0
-		for _, name := range lanes[lane] {
-			free = free && given[name] && p.held(name) < p.caps[name].Cap
+	for _, lane := range slices.Clone(p.turns) {
+		free := room[lane] && p.waiting[lane] > 0
+		for _, name := range lanes[lane].limits {
+			free = free && given[name] && p.held(name)+lanes[lane].cost <= p.caps[name].Cap
 		}
 		if free {
 			p.waiting[lane]--
 			p.live = append(p.live, lane)
+			p.turns = append(slices.DeleteFunc(p.turns, func(other string) bool { return other == lane }), lane)
 		}
 	}
 	for _, g := range grants {
@@ -232,7 +256,8 @@ func (l *land) step(number int) {
 		p.book.Read(slices.Collect(maps.Keys(p.caps)))
 	}
 	for range 8 {
-		recounts, asks := p.book.Calls(p.needs(), l.rules, l.now)
+		_, needs := p.needs()
+		recounts, asks := p.book.Calls(needs, l.rules, l.now)
 		if len(recounts) > 0 {
 			l.recount(p, recounts)
 			continue
@@ -244,11 +269,8 @@ func (l *land) step(number int) {
 			break
 		}
 	}
-	for _, n := range p.needs() {
-		if p.book.Room(n.Limits, l.rules, l.now) > 0 {
-			l.claim(p)
-			break
-		}
+	if len(l.room(p)) > 0 {
+		l.claim(p)
 	}
 }
 
@@ -263,8 +285,8 @@ func (l *land) end(p *part) {
 	if l.r.IntN(100) < l.loss {
 		return
 	}
-	for _, name := range lanes[lane] {
-		p.book.Freed(name, 1)
+	for _, name := range lanes[lane].limits {
+		p.book.Freed(name, lanes[lane].cost)
 	}
 }
 
@@ -282,14 +304,20 @@ func (l *land) check(seed uint64) {
 	}
 }
 
-// left counts the tasks that wait.
+// left counts the tasks that wait, without those that need more slots than there are.
 func (l *land) left() (n int) {
 	for _, p := range l.parts {
-		for _, waiting := range p.waiting {
-			n += waiting
+		for name, waiting := range p.waiting {
+			if !l.isTooDear(name) {
+				n += waiting
+			}
 		}
 	}
 	return n
+}
+
+func (l *land) isTooDear(lane string) bool {
+	return slices.ContainsFunc(lanes[lane].limits, func(name string) bool { return lanes[lane].cost > l.slots[name] })
 }
 
 // Calls and replies are lost, messages too, and leaders change. No limit is exceeded, and then all tasks come to an
@@ -324,11 +352,15 @@ func TestBook_KeepsLimitsAndFinishes(t *testing.T) {
 	}
 }
 
-// A slot that is free goes to a task that waits for it within a moment, also in another partition.
+// A slot that is free goes to a task that waits for it within a moment, also in another partition. No task needs more
+// than one: slots are kept for such a task.
 func TestBook_LeavesNoSlotFree(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
 		l := newLand(t, seed)
+		for _, p := range l.parts {
+			maps.DeleteFunc(p.waiting, func(name string, _ int) bool { return lanes[name].cost > 1 })
+		}
 		for range 300 {
 			l.now = l.now.Add(10 * time.Millisecond)
 			for n := range l.parts {
@@ -346,9 +378,9 @@ func TestBook_LeavesNoSlotFree(t *testing.T) {
 func (l *land) checkFree(seed uint64) {
 	l.t.Helper()
 	for n, p := range l.parts {
-		for lane, limits := range lanes {
+		for lane, of := range lanes {
 			free := p.waiting[lane] > 0
-			for _, name := range limits {
+			for _, name := range of.limits {
 				held := 0
 				for _, other := range l.parts {
 					held += other.held(name)
@@ -484,9 +516,50 @@ func TestBook_AsksWhileItStandsInNoLine(t *testing.T) {
 	}
 	for _, waiting := range []int{1, 0, 1} { // it leaves the line when its queue has no room, and comes back
 		settled(waiting)
-		if got, want := b.Asks(limits, rules, now), waiting == 0; got != want {
+		if got, want := b.Asks(limit.Need{Limits: limits}, rules, now), waiting == 0; got != want {
 			t.Errorf("with %d tasks for which there is room, it has something to ask: %t", waiting, got)
 		}
 		b.Wake("all")
+	}
+}
+
+// While all partitions have tasks of each cost without end, none of them waits for ever: neither for other partitions,
+// nor for the tasks of its own one that need less.
+func TestBook_ServesEachCost(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		l := newLand(t, seed)
+		ended := make([]map[string]int, len(l.parts))
+		for n := range ended {
+			ended[n] = make(map[string]int)
+		}
+		for range 2000 {
+			l.now = l.now.Add(10 * time.Millisecond)
+			for n, p := range l.parts {
+				for name := range lanes {
+					p.waiting[name] = 5
+				}
+				l.step(n)
+				l.check(seed)
+				if l.r.IntN(2) == 0 && len(p.live) > 0 {
+					before := slices.Clone(p.live)
+					l.end(p)
+					for i := range before {
+						if i == len(p.live) || before[i] != p.live[i] {
+							ended[n][before[i]]++
+							break
+						}
+					}
+				}
+			}
+		}
+		for n := range ended {
+			for name := range lanes {
+				if !l.isTooDear(name) && ended[n][name] < 3 {
+					t.Errorf("seed %d: only %d tasks of %s ended in partition %d of %d, with the slots %v: %v",
+						seed, ended[n][name], name, n, len(l.parts), l.slots, ended[n])
+				}
+			}
+		}
 	}
 }

@@ -26,6 +26,12 @@ func (b *Bucket) Take(r Rule, now time.Time, n int) (took int, next time.Time) {
 	return took, b.Full.Add(each - size)
 }
 
+// When returns when the bucket has n tokens if nobody takes one.
+func (b *Bucket) When(r Rule, n int) time.Time {
+	each := r.Per / time.Duration(r.Rate)
+	return b.Full.Add(time.Duration(n-r.Tokens()) * each)
+}
+
 // Tokens is how many tokens a full bucket has.
 func (r Rule) Tokens() int {
 	if r.Burst > 0 {

@@ -122,6 +122,11 @@ func (r Rule) validateUse() error {
 	return nil
 }
 
+// IsTooDear reports whether no task of that cost can ever start: it needs more slots or tokens than there are.
+func (r Rule) IsTooDear(cost int) bool {
+	return r.Slots > 0 && cost > r.Slots || r.Rate > 0 && cost > r.Tokens()
+}
+
 // String says in words what a rule allows: "5 at once, 100 a minute".
 func (r Rule) String() string {
 	var parts []string

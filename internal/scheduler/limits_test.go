@@ -30,6 +30,7 @@ type office struct {
 	live map[task.Ref]bool
 	runs []*tasks.Run
 	most map[string]int
+	cost map[string]int // of tasks, by limit key: they count as so many under "", and 0 as 1
 }
 
 func (w *world) office() *office {
@@ -51,7 +52,7 @@ func (o *office) work() {
 	counts := make(map[string]int)
 	for ref := range o.live {
 		counts[keyOf(ref)]++
-		counts[""]++
+		counts[""] += max(o.cost[keyOf(ref)], 1)
 	}
 	for key, n := range counts {
 		o.most[key] = max(o.most[key], n)
@@ -104,6 +105,30 @@ func TestDispatch_KeepsLimits(t *testing.T) {
 	o.drain(120)
 	if o.most["a"] > 3 || o.most["b"] > 3 || o.most[""] != 5 {
 		t.Errorf("%v were live at once, want at most 3 of a and b each, and 5 of all", o.most)
+	}
+}
+
+// Tasks that need one slot, three or all share a limit, in partitions of two nodes. None of them waits for ever, and
+// the slots are never exceeded.
+func TestDispatch_KeepsCosts(t *testing.T) {
+	testkit.NotQuick(t)
+	t.Parallel()
+	w := newUnlapsed(t)
+	w.limited("all", limit.Rule{Slots: 5})
+	w.overdueAs(60, "one", task.Definition{})
+	w.overdueAs(20, "three", task.Definition{Cost: 3})
+	w.overdueAs(6, "five", task.Definition{Cost: 5})
+	w.overdueAs(1, "dear", task.Definition{Cost: 6})
+	x, y := w.start("x", never), w.start("y", never)
+	w.leads(map[*node]int{x: 8, y: 8})
+	o := w.office()
+	o.cost = map[string]int{"one": 1, "three": 3, "five": 5}
+	o.drain(86)
+	if o.most[""] != 5 || o.most["five"] != 1 || o.most["three"] != 1 {
+		t.Errorf("%v were live at once, want 5 slots in use, and one task of three and of five each", o.most)
+	}
+	if o.most["dear"] > 0 {
+		t.Error("a task that costs more than the limit has was handed over")
 	}
 }
 

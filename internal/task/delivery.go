@@ -19,6 +19,7 @@ type Delivery struct {
 	FairKey    string
 	FairWeight int
 	LimitKey   string // of the task, as in its definition
+	Cost       int    // of the task, as in its definition
 	Reach      string // of the task, as in its definition
 	Node       string // the only one that may take it; "" if all that serve the queue may
 	// ClaimedAt is when the task was claimed for the attempt. It tells the deliveries of one id apart: a task that was taken

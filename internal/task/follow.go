@@ -122,7 +122,8 @@ func (f *FollowUp) normalize() *FollowUp {
 	if n.Task.Payload != nil {
 		n.Task.Payload = compacted(n.Task.Payload)
 	}
-	n.Task.FairWeight = normalWeight(n.Task.FairWeight)
+	n.Task.FairWeight = normalOne(n.Task.FairWeight)
+	n.Task.Cost = normalOne(n.Task.Cost)
 	n.Task.OnEnd = n.Task.OnEnd.normalize()
 	return &n
 }

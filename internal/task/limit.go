@@ -2,6 +2,7 @@ package task
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,6 +18,39 @@ func (d Definition) LimitKeys() []string {
 		return nil
 	}
 	return strings.Split(d.LimitKey, ",")
+}
+
+// CostLimit is the greatest cost.
+const CostLimit = 100
+
+// ValidateCost checks how many slots a task needs of each limit; 0 is the default, 1. Error: CodeInvalid.
+func ValidateCost(n int) error {
+	if n < 0 || n > CostLimit {
+		return Invalid("cost", "%d must be 1 to %d", n, CostLimit)
+	}
+	return nil
+}
+
+// JoinLimits writes the limits of a task, from narrow to wide, and its cost, as they are in the name of its lane and in
+// its state: "key:a,all", "5,key:a,all"; "" for no limits.
+func JoinLimits(limits []string, cost int) string {
+	text := strings.Join(limits, ",")
+	if cost > 1 && text != "" {
+		text = strconv.Itoa(cost) + "," + text
+	}
+	return text
+}
+
+// SplitLimits reads what JoinLimits writes. The cost is 1 if the text does not begin with one.
+func SplitLimits(text string) (limits []string, cost int) {
+	if text == "" {
+		return nil, 1
+	}
+	limits = strings.Split(text, ",")
+	if n, err := strconv.Atoi(limits[0]); err == nil { // a limit begins with a letter
+		return limits[1:], n
+	}
+	return limits, 1
 }
 
 // ValidateLimitKey checks the keys under which limits count a task; "" is none. Error: CodeInvalid.

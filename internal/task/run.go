@@ -37,6 +37,7 @@ func (d Definition) validateRun() error {
 		{"priority", d.Priority != 0},
 		{"fair_key", d.FairKey != ""},
 		{"limit_key", d.LimitKey != ""},
+		{"cost", d.Cost != 0},
 		{"select", d.Reach != ""},
 	} {
 		if field.is {

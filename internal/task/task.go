@@ -39,6 +39,7 @@ type Definition struct {
 	FairKey    string // tasks of a queue with the same one share turns with those of other keys; "" for none
 	FairWeight int    // how many turns the key gets for one of others; 0 for 1, which is normal
 	LimitKey   string // the keys under which limits count it, with commas between: see LimitKeys; "" for none
+	Cost       int    // how many slots and tokens it needs of each limit; 0 for 1, which is normal
 	Reach      string // where it may run, as package route writes it; "" for any node
 	RouteKey   string // by which its route chooses a node; "" for none
 

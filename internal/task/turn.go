@@ -16,8 +16,8 @@ const (
 // Weight returns how many turns the tasks of the fair key get for one of a key with the weight 1.
 func (d Definition) Weight() int { return max(d.FairWeight, 1) }
 
-// normalWeight returns 0, which is the default, for 1.
-func normalWeight(n int) int {
+// normalOne returns 0, which is the default, for 1.
+func normalOne(n int) int {
 	if n == 1 {
 		return 0
 	}
@@ -41,7 +41,8 @@ func ValidateFairKey(key string) error {
 // where it runs. Error: CodeInvalid.
 func (d Definition) validateTurn() error {
 	return Join(
-		d.validatePriority(), ValidateFairKey(d.FairKey), d.validateWeight(), ValidateLimitKey(d.LimitKey), d.validateReach(),
+		d.validatePriority(), ValidateFairKey(d.FairKey), d.validateWeight(), ValidateLimitKey(d.LimitKey),
+		ValidateCost(d.Cost), d.validateReach(),
 	)
 }
 

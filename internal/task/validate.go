@@ -76,7 +76,8 @@ func (d Definition) Normalize() Definition {
 	d.RunAt = d.RunAt.UTC().Truncate(time.Millisecond)
 	d.OnEnd = d.OnEnd.normalize()
 	d.Once = d.Once.normalize()
-	d.FairWeight = normalWeight(d.FairWeight)
+	d.FairWeight = normalOne(d.FairWeight)
+	d.Cost = normalOne(d.Cost)
 	return d
 }
 

@@ -15,6 +15,7 @@ func (v *visit) precedenceFields() []formField {
 		{Name: "fair_key", Label: v.T("Fair key"), Hint: "customer-7"},
 		{Name: "fair_weight", Label: v.T("Weight of the fair key"), Hint: "1"},
 		{Name: "limit_key", Label: v.T("Limit keys"), Hint: "tenant-7,api-x"},
+		{Name: "cost", Label: v.T("Slots of each limit that it needs"), Hint: "1"},
 	}
 }
 
@@ -30,7 +31,7 @@ func (v *visit) setPrecedence(d *task.Definition, typed func(name string) string
 		return n
 	}
 	d.Priority, d.FairKey, d.FairWeight = number("priority", 0), typed("fair_key"), number("fair_weight", 1)
-	d.LimitKey = typed("limit_key")
+	d.LimitKey, d.Cost = typed("limit_key"), number("cost", 1)
 	if d.FairKey == "" && d.FairWeight > 0 {
 		wrong.add(v.invalid("fair_weight", v.T("belongs to the fair key, which is missing")))
 	}

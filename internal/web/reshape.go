@@ -188,6 +188,7 @@ func (v *visit) typeIn(d manifest.Document) {
 		"retry.max_attempts": numberText(wire.Value(retry.MaxAttempts)), "on_end": "",
 		"priority": numberText(wire.Value(t.Priority)), "fair_key": wire.Value(t.FairKey),
 		"fair_weight": numberText(wire.Value(t.FairWeight)), "limit_key": wire.Value(t.LimitKey),
+		"cost": numberText(wire.Value(t.Cost)),
 	}
 	maps.Copy(values, reachTexts(t.Select, t.Prefer, t.Route))
 	values["retry.delays"] = strings.Join(retry.Delays, ", ")

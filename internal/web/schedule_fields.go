@@ -97,6 +97,7 @@ func (v *visit) typedDocument() (d manifest.Document, _ error) {
 			Retention: wire.Given(get("retention")), StartBy: wire.Given(get("start_by")),
 			Priority: wire.Given(precedence.Priority), FairKey: wire.Given(precedence.FairKey),
 			FairWeight: wire.Given(precedence.FairWeight), LimitKey: wire.Given(precedence.LimitKey),
+			Cost:   wire.Given(precedence.Cost),
 			Select: reach.Select, Prefer: reach.Prefer, Route: reach.Route,
 		},
 	}}

@@ -151,6 +151,7 @@ func (v *visit) firstValues(t task.Task) map[string]string {
 		"labels": textOf(t.Labels, "="), "timeout": durationText(t.Timeout), "retention": durationText(t.Retention),
 		"start_by": durationText(t.StartBy), "once": definition.OnceText(t.Once), "priority": numberText(t.Priority),
 		"fair_key": t.FairKey, "fair_weight": numberText(t.FairWeight), "limit_key": t.LimitKey,
+		"cost": numberText(t.Cost),
 	}
 	maps.Copy(first, reachTexts(definition.Reach(t.Definition)))
 	first["retry.max_attempts"] = numberText(t.Retry.MaxAttempts)

@@ -2,16 +2,24 @@
 -- again. Bucket in internal/limit is the same in Go, and a test compares both.
 -- includes: clock, number
 
--- take_tokens takes up to so many tokens of a limit, whose key that is. It returns how many it took, and when there is
--- a further one, false if there is one now. per is in ms.
-local function take_tokens(key, rate, per, burst, wanted)
+local LATER = 100 -- ms
+
+-- take_tokens takes up to so many tokens of a limit, whose key that is, and none if there are fewer than least besides
+-- those that are kept. It returns how many it took, and when there are so many, false if they are there now. per is in
+-- ms.
+local function take_tokens(key, rate, per, burst, wanted, least, kept)
   local each, full = per / rate, math.max(tonumber(redis.call('HGET', key, '@') or 0), now)
   local size = burst * each
   local free = math.floor((size - (full - now)) / each + 1e-6)
-  local taken = math.max(0, math.min(wanted, free))
+  local taken = math.max(0, math.min(wanted, free - kept))
+  taken = taken >= least and taken - taken % least or 0
   full = full + taken * each
   if taken > 0 then
     redis.call('HSET', key, '@', string.format('%.6f', full))
   end
-  return taken, taken >= free and math.ceil(full + each - size) or false
+  local needed = math.min(least + kept, burst)
+  if free - taken < needed then
+    return taken, math.ceil(full + needed * each - size)
+  end
+  return taken, taken == 0 and wanted > 0 and now + LATER or false -- those that come first have not come yet
 end

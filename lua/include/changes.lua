@@ -2,6 +2,7 @@
 -- includes: damage
 -- finally: write_changes()
 
+local ADDED_AT_ONCE = 1000 -- members of a set: a task can have many
 local removals, entries, deletions, values, additions = {}, {}, {}, {}, {}
 local optional = {} -- keys of entries, and whether these may be lacking
 
@@ -74,7 +75,9 @@ local function write_changes()
     redis.call('HSET', hash, unpack(list))
   end
   for set, list in pairs(additions) do
-    redis.call('SADD', set, unpack(list))
+    for i = 1, #list, ADDED_AT_ONCE do
+      redis.call('SADD', set, unpack(list, i, math.min(i + ADDED_AT_ONCE - 1, #list)))
+    end
   end
 end
 

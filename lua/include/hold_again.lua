@@ -1,9 +1,9 @@
 -- hold_again: has a task hold its slots that Redis has lost, also beyond the cap.
--- includes: nothing
+-- includes: holder
 
--- hold_again has a task hold a slot of each limit. limits are those in its state, nil for none.
+-- hold_again has a task hold its slots of each limit. limits are those in its state, nil for none.
 local function hold_again(member, limits)
-  for limit in string.gmatch(limits or '', '[^,]+') do
-    redis.call('SADD', holds_key(limit), member)
+  for limit in string.gmatch(limits or '', LIMIT) do
+    redis.call('SADD', holds_key(limit), unpack(holders_of(member, limits)))
   end
 end

@@ -1,9 +1,10 @@
 -- holders: frees slots of limits. The state of a task says of which limits it holds a slot: see limits_in.
 -- needs: arg wake
--- includes: state, damage
+-- includes: state, damage, holder
 -- finally: write_freed()
 
-local freed, freed_limits = {}, {} -- tasks that hold no slot any more, by limit; and the limits
+local REMOVED_AT_ONCE = 1000
+local freed, freed_limits = {}, {} -- holders that hold no slot any more, by limit; and the limits
 
 -- limits_of_fields returns the limits that the fields of a state have; nil for none.
 local function limits_of_fields(fields)
@@ -15,16 +16,21 @@ local function free_slots(member, limits)
   if not limits then
     return
   end
-  for limit in string.gmatch(limits, '[^,]+') do
+  for limit in string.gmatch(limits, LIMIT) do
     if not freed[limit] then
       freed[limit], freed_limits[#freed_limits + 1] = {}, limit
     end
-    table.insert(freed[limit], member)
+    for _, holder in ipairs(holders_of(member, limits)) do
+      table.insert(freed[limit], holder)
+    end
   end
 end
 
 local function remove_holders(limit)
-  redis.call('SREM', holds_key(limit), unpack(freed[limit]))
+  local list = freed[limit]
+  for i = 1, #list, REMOVED_AT_ONCE do
+    redis.call('SREM', holds_key(limit), unpack(list, i, math.min(i + REMOVED_AT_ONCE - 1, #list)))
+  end
 end
 
 -- write_freed removes the tasks, and tells the leader, for which others may wait.

@@ -9,11 +9,11 @@ local last_namespace = '' -- if namespaces have limits
 local by_namespace = string.find(rules, '\nnamespace:', 1, true)
 
 -- new_place returns the place of a task and of those that begin as it does. It is not decided yet.
-local function new_place(member, task_type, queue, ahead, fair, keys, reach)
+local function new_place(member, task_type, queue, ahead, fair, keys, reach, cost)
   return {
     task_type = task_type, queue = queue, lane = type_lane(queue, task_type), ahead = ahead, fair = fair, name = queue,
     pool = queue, apart = false, reach = reach,
-    limits = rules ~= '' and task_type and limits_of(member, task_type, queue, keys) or nil,
+    limits = rules ~= '' and task_type and limits_of(member, task_type, queue, keys, cost) or nil,
   }
 end
 
@@ -22,12 +22,12 @@ end
 local function place_of(member, record, undecided)
   local namespace = by_namespace and string.match(member, '^[^:]*') or ''
   if not last_start or namespace ~= last_namespace or string.sub(record, 14, last_end) ~= last_start then
-    local task_type, queue, ahead, fair, stop, keys, reach = read_start(record)
+    local task_type, queue, ahead, fair, stop, keys, reach, cost = read_start(record)
     last_start, last_end, last_namespace = task_type and string.sub(record, 14, stop + 5), stop + 5, namespace
     local start = namespace .. (last_start or '')
     last_place = place_by_start[start]
     if not last_place then
-      last_place = new_place(member, task_type, queue, ahead, fair, keys, reach)
+      last_place = new_place(member, task_type, queue, ahead, fair, keys, reach, cost)
       undecided[#undecided + 1], place_by_start[start] = last_place, last_place
     end
   end

@@ -1,7 +1,8 @@
 -- limits: which limits a task has, as the leader says. A rule is the name of a limit; "*" at its end stands for any
--- further characters. Each is between line breaks. The limits of a task go from narrow to wide, with commas between.
+-- further characters. Each is between line breaks. The limits of a task go from narrow to wide, with commas between. If
+-- its cost is more than 1, that comes before them: "5,key:a,all".
 -- needs: arg rules
--- includes: nothing
+-- includes: holder
 
 local lists = { [false] = {} } -- limits by the text that has them
 local exact_rules, open_rules = nil, {} -- by name; and by kind, the beginnings of those that end with "*"
@@ -31,9 +32,9 @@ local function add_limit(list, kind, name)
   end
 end
 
--- limits_of returns the limits of a task; nil for none. keys are its limit keys, with commas between, nil for none. A
--- run of a workflow has none, as it would hold what its steps wait for.
-local function limits_of(member, task_type, queue, keys)
+-- limits_of returns the limits of a task; nil for none. keys are its limit keys, with commas between, and cost is its
+-- cost; nil for none. A run of a workflow has none, as it would hold what its steps wait for.
+local function limits_of(member, task_type, queue, keys, cost)
   if task_type == 'workflow' then
     return nil
   elseif not exact_rules then
@@ -50,15 +51,15 @@ local function limits_of(member, task_type, queue, keys)
   if exact_rules['all'] then
     list[#list + 1] = 'all'
   end
-  return #list > 0 and table.concat(list, ',') or nil
+  return #list > 0 and (cost and cost .. ',' or '') .. table.concat(list, ',') or nil
 end
 
--- list_of returns the limits in a text, false or nil for none.
+-- list_of returns the limits in a text, false or nil for none, and the cost of its tasks.
 local function list_of(limits)
   local list = lists[limits or false]
   if not list then
-    list = {}
-    for limit in string.gmatch(limits, '[^,]+') do
+    list = { cost = cost_in(limits) }
+    for limit in string.gmatch(limits, LIMIT) do
       list[#list + 1] = limit
     end
     lists[limits] = list

@@ -2,28 +2,31 @@
 -- needs: arg caps, arg rules
 -- includes: changes, number, grants, limits
 
--- take_slots takes a slot of each limit of a task, and a token of each that has a rate. It returns false, and takes
--- none, if one of them has none. limits is nil or false for none.
+-- take_slots takes the slots of each limit that a task needs, and as many tokens of each that has a rate. It returns
+-- false, and takes none, if one of them has too few. limits is nil or false for none.
 local function take_slots(limits)
-  for _, limit in ipairs(list_of(limits)) do
+  local list = list_of(limits)
+  for _, limit in ipairs(list) do
     local slot = slots[limit]
-    if not slot or slot.free < 1 or slot.is_rated and slot.tokens < 1 then
+    if not slot or slot.free < list.cost or slot.is_rated and slot.tokens < list.cost then
       return false
     end
   end
-  for _, limit in ipairs(list_of(limits)) do
+  for _, limit in ipairs(list) do
     local slot = slots[limit]
-    slot.free = slot.free - 1
-    slot.tokens = slot.is_rated and slot.tokens - 1 or slot.tokens
+    slot.free = slot.free - list.cost
+    slot.tokens = slot.is_rated and slot.tokens - list.cost or slot.tokens
     slot.has_changed = slot.has_changed or slot.is_rated
   end
   return true
 end
 
--- hold_slots has a task hold a slot of each limit.
+-- hold_slots has a task hold its slots of each limit.
 local function hold_slots(member, limits)
   for _, limit in ipairs(list_of(limits)) do
-    add_later(holds_key(limit), member)
+    for _, holder in ipairs(holders_of(member, limits)) do
+      add_later(holds_key(limit), holder)
+    end
   end
 end
 

@@ -7,7 +7,7 @@
 
 -- read_start reads the beginning of a record, from its 14th character on. It returns the type, nil if that or the queue
 -- cannot be read; the queue; how many ms its rank is before it is due; the fair key and its weight, with a blank
--- between, nil for none; where all that ends; the limit keys; and the reach, nil for none.
+-- between, nil for none; where all that ends; the limit keys; the reach; and the cost, each nil for none.
 local function read_start(record)
   local task_type, queue, at = read_type_and_queue(record, 14)
   if not task_type then
@@ -22,9 +22,11 @@ local function read_start(record)
   at = behind_weight or at
   local limit_keys, behind_keys = string.match(record, '^,"limit_key":"([%w._,-]+)"()', at)
   at = behind_keys or at
+  local cost, behind_cost = string.match(record, '^,"cost":(%d+)()', at)
+  at = behind_cost or at
   local reach, behind_reach = string.match(record, '^,"reach":"([^" ]+)"()', at)
   local ahead = (priority or 0) * (PRIORITY_STEP - 1 / PRIORITY_MARKS)
-  return task_type, queue, ahead, fair, (behind_reach or at) - 1, limit_keys, reach
+  return task_type, queue, ahead, fair, (behind_reach or at) - 1, limit_keys, reach, cost
 end
 
 -- rank_of returns the rank of a task that is due at a time. Both are text.
@@ -48,9 +50,7 @@ local function lane_name(pool, fair, limits, reach)
     return pool
   end
   local lane = pool .. (string.find(pool, ' ', 1, true) and ' ' or ' * ') .. (fair or '* 1')
-  if limits or reach then
-    lane = lane .. ' ' .. (limits or '*')
-  end
+  lane = lane .. ((limits or reach) and ' ' .. (limits or '*') or '')
   return reach and lane .. ' ' .. reach or lane
 end
 

@@ -1,18 +1,24 @@
 -- unheld: tasks whose states say that they hold slots of limits, and that hold none.
--- includes: clock, number, state, findings, damage
+-- includes: clock, number, state, findings, damage, holder
 
--- holds_slot returns whether the state of a task says that it holds a slot of a limit.
-local function holds_slot(text, limit)
+-- holds_slot returns whether the state of a task says that it holds a slot of a limit, and so many.
+local function holds_slot(text, limit, number)
   local is_live = string.find(text, '^queued ') or string.find(text, '^running ')
-  return is_live and string.find(',' .. (limits_in(text) or '') .. ',', ',' .. limit .. ',', 1, true) ~= nil
+  local limits = is_live and limits_in(text) or ''
+  return number <= cost_in(limits) and string.find(',' .. limits .. ',', ',' .. limit .. ',', 1, true) ~= nil
 end
 
-local function is_holder(member, limit)
-  return redis.call('SISMEMBER', holds_key(limit), member) == 1
+local function are_holders(list, limit)
+  for _, holds in ipairs(redis.call('SMISMEMBER', holds_key(limit), unpack(list))) do
+    if holds == 0 then
+      return false
+    end
+  end
+  return true
 end
 
--- hold_slot has a task hold a slot. A key of the wrong type is put aside in the same moment.
-local function hold_slot(member, limit)
+-- hold_slots_again has a task hold its slots. A key of the wrong type is put aside in the same moment.
+local function hold_slots_again(list, limit)
   local key = holds_key(limit)
   local kind = redis.call('TYPE', key).ok
   if kind ~= 'set' and kind ~= 'none' then
@@ -20,15 +26,17 @@ local function hold_slot(member, limit)
     redis.call('RENAME', key, kept)
     redis.call('PEXPIRE', kept, ASIDE_KEPT)
   end
-  redis.call('SADD', key, member)
+  redis.call('SADD', key, unpack(list))
 end
 
 -- find_unheld finds that a task with that state lacks slots.
 local function find_unheld(member, text)
-  for limit in string.gmatch(text and limits_in(text) or '', '[^,]+') do
-    if holds_slot(text, limit) and not try(is_holder, member, limit) and
+  local limits = text and limits_in(text) or ''
+  for limit in string.gmatch(limits, LIMIT) do
+    local list = holders_of(member, limits)
+    if holds_slot(text, limit, 1) and not try(are_holders, list, limit) and
         report(member, 'slot-lost', 'is ' .. string.match(text, '^%a+') .. ', and not in ' .. holds_key(limit)) then
-      hold_slot(member, limit)
+      hold_slots_again(list, limit)
     end
   end
 end

@@ -1177,6 +1177,7 @@ func (e TaskFate) Valid() bool {
 // Defines values for TaskField.
 const (
 	TaskFieldCancelRequestedAt TaskField = "cancel_requested_at"
+	TaskFieldCost              TaskField = "cost"
 	TaskFieldCreatedAt         TaskField = "created_at"
 	TaskFieldDamage            TaskField = "damage"
 	TaskFieldError             TaskField = "error"
@@ -1215,6 +1216,8 @@ const (
 func (e TaskField) Valid() bool {
 	switch e {
 	case TaskFieldCancelRequestedAt:
+		return true
+	case TaskFieldCost:
 		return true
 	case TaskFieldCreatedAt:
 		return true
@@ -1836,6 +1839,12 @@ type Coming struct {
 	Ticks *int `json:"ticks,omitempty"`
 }
 
+// Cost How many slots the task needs of each of its limits, and how many tokens of each that has a rate. Default 1; see
+// docs/limits.md.
+//
+// Example: 5
+type Cost = int
+
 // Counts defines model for Counts.
 type Counts struct {
 	// Begun Attempts that began.
@@ -2165,6 +2174,13 @@ type FollowUp struct {
 // FollowUpTask What follows. Its namespace is that of the task before; so are its owner and its labels, unless it has its own. Its
 // queue, priority and fair key are its own: what it leaves out has its default.
 type FollowUpTask struct {
+	// Cost How many slots the task needs of each of its limits, and how many tokens of each that has a rate. Default 1; see
+	// docs/limits.md.
+	//
+	//
+	// Example: 5
+	Cost *Cost `json:"cost,omitempty"`
+
 	// Delay How long after the end it is due. Left out, it is due at once.
 	Delay *Duration `json:"delay,omitempty"`
 
@@ -4369,6 +4385,13 @@ type StatusReasonSeverity string
 
 // Submission A task to run.
 type Submission struct {
+	// Cost How many slots the task needs of each of its limits, and how many tokens of each that has a rate. Default 1; see
+	// docs/limits.md.
+	//
+	//
+	// Example: 5
+	Cost *Cost `json:"cost,omitempty"`
+
 	// Delay How long after its submission it is due. Neither this nor `run_at` given, it is due at once.
 	Delay *Duration `json:"delay,omitempty"`
 
@@ -4589,7 +4612,14 @@ type Task struct {
 	// Checkpoint What an attempt saved for the attempts that follow it, until the task succeeds; any JSON of up to 64 KiB. Only in the
 	// answer to `GET /v1/tasks/{id}`.
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
-	CreatedAt  Time            `json:"created_at,omitempty,omitzero"`
+
+	// Cost How many slots the task needs of each of its limits, and how many tokens of each that has a rate. Default 1; see
+	// docs/limits.md.
+	//
+	//
+	// Example: 5
+	Cost      *Cost `json:"cost,omitempty"`
+	CreatedAt Time  `json:"created_at,omitempty,omitzero"`
 
 	// Damage What of the task cannot be read in Redis: its definition, its state, its payload, which is lost, or another part of it.
 	// Left out if all can be read. If it is the definition, the state or the payload, the task does not run: an attempt that begins
@@ -4744,6 +4774,13 @@ type Task struct {
 
 // TaskChange What to change; at least one field. A `route` replaces the whole route that the task has. An empty object removes it.
 type TaskChange struct {
+	// Cost How many slots the task needs of each of its limits, and how many tokens of each that has a rate. Default 1; see
+	// docs/limits.md.
+	//
+	//
+	// Example: 5
+	Cost *Cost `json:"cost,omitempty"`
+
 	// Delay How long from now it is due.
 	Delay *Duration `json:"delay,omitempty"`
 
@@ -4919,6 +4956,13 @@ type TaskSort string
 
 // TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
 type TaskTemplate struct {
+	// Cost How many slots the task needs of each of its limits, and how many tokens of each that has a rate. Default 1; see
+	// docs/limits.md.
+	//
+	//
+	// Example: 5
+	Cost *Cost `json:"cost,omitempty"`
+
 	// FairKey Whom the task is for, as a customer. Tasks of a queue that wait are handed over in turns by fair key. 1-100 of
 	// `A-Z a-z 0-9 . _ -`.
 	//

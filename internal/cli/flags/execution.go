@@ -29,23 +29,28 @@ type Precedence struct {
 	FairKey    *string
 	FairWeight *int
 	LimitKey   *string
+	Cost       *int
 }
 
 // Bind adds the flags.
 func (p *Precedence) Bind(f *pflag.FlagSet) {
 	Int(f, &p.Priority, "priority", fmt.Sprintf("how urgent it is among tasks of its queue and fair key that wait: "+
-		"0 to %d, the most urgent; each level counts as if it had been due %s earlier", task.PriorityLimit, task.PriorityStep))
+		"0 to %d, the most urgent; each level counts as if it had been due %s earlier",
+		task.PriorityLimit, task.PriorityStep))
 	String(f, &p.FairKey, "fair-key",
 		"whom it is for, as a customer: tasks of a queue that wait are handed over in turns by this key")
 	Int(f, &p.FairWeight, "fair-weight", "how many turns the fair key gets for one of another key, 1 to 100")
 	String(f, &p.LimitKey, "limit-key",
 		"under which keys limits count it: one to three, with commas between, as tenant-7,api-x")
+	Int(f, &p.Cost, "cost", fmt.Sprintf(
+		"how many slots it needs of each of its limits, and tokens of each with a rate, 1 to %d", task.CostLimit))
 }
 
 // Bind adds the flags.
 func (e *Execution) Bind(f *pflag.FlagSet) {
 	String(f, &e.Queue, "queue", "the queue it goes through")
-	Int(f, &e.MaxAttempts, "max-attempts", fmt.Sprintf("how many attempts it has, %d by default, %d for shell; 1 means at most once",
+	Int(f, &e.MaxAttempts, "max-attempts", fmt.Sprintf(
+		"how many attempts it has, %d by default, %d for shell; 1 means at most once",
 		task.DefaultMaxAttempts, task.CommandMaxAttempts))
 	Duration(f, &e.Timeout, "timeout", "how long one attempt may take")
 	Duration(f, &e.Retention, "retention", "how long it is kept after its end")
@@ -53,7 +58,8 @@ func (e *Execution) Bind(f *pflag.FlagSet) {
 	Duration(f, &e.MaxElapsed, "max-elapsed", "do not retry later than this after the first attempt was due")
 	e.Precedence.Bind(f)
 	e.Reach.Bind(f)
-	f.DurationSliceVar(&e.RetryDelays, "retry-delays", nil, "the delays before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
+	f.DurationSliceVar(&e.RetryDelays, "retry-delays", nil,
+		"the delays before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
 }
 
 // Retry returns the retry policy, nil if no flag names it.

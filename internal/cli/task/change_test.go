@@ -69,6 +69,7 @@ func TestChange_SendsWhatIsToChange(t *testing.T) {
 		`{"fair_key":"k","fair_weight":3}`:      {"--fair-key", "k", "--fair-weight", "3"},
 		`{"limit_key":"b,a"}`:                   {"--limit-key", "b,a"},
 		`{"limit_key":""}`:                      {"--limit-key", ""},
+		`{"cost":1}`:                            {"--cost", "1"},
 		`{"select":"gpu"}`:                      {"--select", "gpu"},
 		`{"select":""}`:                         {"--select", ""},
 		`{"prefer":[]}`:                         {"--prefer", ""},

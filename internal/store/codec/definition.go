@@ -22,6 +22,7 @@ type head struct {
 	FairKey    string `json:"fair_key,omitempty"`
 	FairWeight int    `json:"fair_weight,omitempty"`
 	LimitKey   string `json:"limit_key,omitempty"`
+	Cost       int    `json:"cost,omitempty"`
 	Reach      string `json:"reach,omitempty"`
 	RouteKey   string `json:"route_key,omitempty"`
 
@@ -93,7 +94,7 @@ func headOf(d task.Definition) head {
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
 		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(),
 		Owner: d.Owner, Labels: d.Labels, StartBy: d.StartBy.Milliseconds(), Parent: d.Parent,
-		Priority: d.Priority, FairKey: d.FairKey, FairWeight: d.FairWeight, LimitKey: d.LimitKey,
+		Priority: d.Priority, FairKey: d.FairKey, FairWeight: d.FairWeight, LimitKey: d.LimitKey, Cost: d.Cost,
 		Reach: d.Reach, RouteKey: d.RouteKey,
 	}
 	if d.Queue != task.DefaultQueue {
@@ -195,7 +196,8 @@ func (h head) definition() task.Definition {
 	d := task.Definition{
 		Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
 		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels, StartBy: ms(h.StartBy),
-		Parent: h.Parent, Priority: h.Priority, FairKey: h.FairKey, FairWeight: h.FairWeight, LimitKey: h.LimitKey,
+		Parent: h.Parent, Priority: h.Priority, FairKey: h.FairKey, FairWeight: h.FairWeight,
+		LimitKey: h.LimitKey, Cost: h.Cost,
 		Reach: h.Reach, RouteKey: h.RouteKey,
 		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
 	}

@@ -29,6 +29,7 @@ func appendPlainHead(line []byte, d *task.Definition) (_ []byte, ok bool) {
 	line = appendText(line, `,"fair_key":"`, d.FairKey)
 	line = appendNumber(line, `,"fair_weight":`, int64(d.FairWeight))
 	line = appendText(line, `,"limit_key":"`, d.LimitKey)
+	line = appendNumber(line, `,"cost":`, int64(d.Cost))
 	line = appendText(line, `,"reach":"`, d.Reach)
 	line = appendText(line, `,"route_key":"`, d.RouteKey)
 	if !d.RunAt.IsZero() {

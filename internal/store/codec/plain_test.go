@@ -21,6 +21,7 @@ func FuzzEncodeDefinition_WritesAsPackageJSONDoes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, taskType, queue, fairKey, limitKey, owner string, at, span int64, n int) {
 		d := task.Definition{
 			Type: taskType, Queue: queue, FairKey: fairKey, LimitKey: limitKey, Owner: owner, Priority: n, FairWeight: n / 2,
+			Cost:  n / 3,
 			Delay: time.Duration(span), Timeout: time.Duration(span), Retention: time.Duration(span) / 3,
 			StartBy: time.Duration(span) * 7, Retry: task.Retry{MaxAttempts: n, MaxElapsed: time.Duration(span) * 5},
 			Payload: json.RawMessage(`{"a":1}`),

@@ -36,7 +36,7 @@ func DecodeState(t *task.Task, text string) error {
 		t.MaxAttempts = n
 	}
 	if limits != "" {
-		t.Limits = strings.Split(limits, ",")
+		t.Limits, _ = task.SplitLimits(limits)
 	}
 	t.FirstDueAt, t.QueuedAt, t.StartedAt = at(3), at(5), at(6)
 	if due := at(4); !due.IsZero() {
@@ -93,7 +93,7 @@ func FormatState(t task.Task) string {
 		attempts += nodeMark + t.Placed
 	}
 	if len(t.Limits) > 0 && !t.State.Final() {
-		attempts += limitsMark + strings.Join(t.Limits, ",")
+		attempts += limitsMark + task.JoinLimits(t.Limits, t.Cost)
 	}
 	fields := []string{
 		string(t.State), strconv.Itoa(t.Attempt), attempts, msText(t.FirstDueAt), msText(t.DueAt),

@@ -36,7 +36,7 @@ const NewestCap = "@"
 var (
 	isNumber = regexp.MustCompile(`^\d+(\.\d+)?$`)
 	isCap    = regexp.MustCompile(`^\d+ \d+ \d+$`)
-	isUse    = regexp.MustCompile(`^\d+ \d+ \d+ \d+ \d+$`)
+	isUse    = regexp.MustCompile(`^\d+ \d+ \d+ \d+ \d+( \d+ \d+ \d+ \d+)?$`)
 )
 
 // CheckCap says whether a field of the caps of a partition can be read.
@@ -104,7 +104,7 @@ func (l *Leader) Settle(ctx context.Context, home int, asks []limit.Ask) ([]limi
 	}
 	for i, a := range asks {
 		call.Limits[i] = lua.SettleLimit{
-			Limit: a.Limit, Version: a.Version, Have: a.Have, Want: a.Want, Tokens: a.Tokens,
+			Limit: a.Limit, Version: a.Version, Have: a.Have, Want: a.Want, Least: a.Least, Tokens: a.Tokens, Start: a.Start,
 			Slots: a.Rule.Slots, Rate: a.Rule.Rate, Per: a.Rule.Per, Burst: a.Rule.Tokens(),
 		}
 	}

@@ -67,8 +67,8 @@ func laneUnder(limits ...string) handover.Lane {
 // takeOf is take for a lane, whose tasks go to nodes if there are some.
 func (d *desk) takeOf(lane handover.Lane, n int, nodes ...string) partition.Claimed {
 	d.t.Helper()
-	limits := strings.Split(lane.Limits, ",")
-	needs := []limit.Need{{Limits: limits, Waiting: n}}
+	limits, cost := task.SplitLimits(lane.Limits)
+	needs := []limit.Need{{Limits: limits, Cost: cost, Waiting: n}}
 	d.ask(needs)
 	return d.claim(lane, n, needs, nodes...)
 }
@@ -180,11 +180,11 @@ func TestSlots_AreFreedByWhateverEndsAnAttempt(t *testing.T) {
 			t.Parallel()
 			w := storetest.New(t)
 			ref := anyTask
-			w.Create(task.Definition{Ref: ref, LimitKey: "a", Retry: task.Retry{MaxAttempts: 2}})
-			d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Slots: 1}, "all": {Slots: 5}})
-			d.take(1, "key:a", "all")
+			w.Create(task.Definition{Ref: ref, LimitKey: "a", Cost: 2, Retry: task.Retry{MaxAttempts: 2}})
+			d := newDesk(t, w, ref, map[string]limit.Rule{"key:a": {Slots: 2}, "all": {Slots: 5}})
+			d.take(1, "2", "key:a", "all")
 			for _, of := range []string{"key:a", "all"} {
-				if diff := cmp.Diff([]string{ref.String()}, d.holders(ref, of)); diff != "" {
+				if diff := cmp.Diff([]string{ref.String(), ref.String() + " 2"}, d.holders(ref, of)); diff != "" {
 					t.Fatalf("holders of %s (-want +got):\n%s", of, diff)
 				}
 			}
@@ -211,7 +211,7 @@ func TestSlots_AreFreedByWhateverEndsAnAttempt(t *testing.T) {
 					told = m.Payload
 				}
 			}
-			if told != "freed key:a=1 all=1" {
+			if told != "freed key:a=2 all=2" {
 				t.Errorf("the leader was told %q", told)
 			}
 		})
@@ -394,7 +394,7 @@ func TestClaim_GoesOnPastDamagedSlots(t *testing.T) {
 				t.Errorf("the leader hears of %d limits, want 1", n)
 			}
 			if !c.mended {
-				if room := d.book.Room([]string{"key:a"}, d.table, time.Now()); room > 0 {
+				if room := d.book.Room([]string{"key:a"}, 1, d.table, time.Now()); room > 0 {
 					t.Errorf("the leader takes %d slots for free", room)
 				}
 				testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(first).Caps()), string(w.KeysOf(first).Holds("key:a"))).Err())
@@ -447,4 +447,71 @@ func TestSettle_GoesOnPastADamagedKey(t *testing.T) {
 func spoil(pipe redis.Pipeliner, key string) {
 	pipe.Del(context.Background(), key)
 	pipe.Set(context.Background(), key, "garbage", 0)
+}
+
+// A task of the cost 3 is three holders of each of its limits, which its end frees together. No task takes what is too
+// little for it.
+func TestClaim_TakesAsManySlotsAsATaskCosts(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	first := w.NameIn(0, task.DefaultNamespace, "first")
+	for i := range 3 {
+		w.Create(task.Definition{Ref: w.NameIn(0, task.DefaultNamespace, fmt.Sprint("a", i)), LimitKey: "a", Cost: 3})
+	}
+	d := newDesk(t, w, first, map[string]limit.Rule{"key:*": {Slots: 7}, "all": {Rate: 9, Per: time.Hour}})
+	claimed := d.take(3, "3", "key:a", "all")
+	if n := len(claimed.Deliveries); n != 2 {
+		t.Fatalf("%d tasks were claimed, want 2 with 7 slots and 9 tokens", n)
+	}
+	one, two := claimed.Deliveries[0].Ref, claimed.Deliveries[1].Ref
+	if one.ID > two.ID {
+		one, two = two, one
+	}
+	var want []string
+	for _, ref := range []task.Ref{one, two} {
+		want = append(want, ref.String(), ref.String()+" 2", ref.String()+" 3")
+	}
+	for _, name := range []string{"key:a", "all"} {
+		if diff := cmp.Diff(want, d.holders(first, name)); diff != "" {
+			t.Errorf("holders of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	if n := claimed.Numbers[laneUnder("3", "key:a", "all")]; n != 1 {
+		t.Errorf("%d tasks wait in the lane of the cost, want 1: %v", n, claimed.Backlog)
+	}
+	testkit.Must(t, d.begin(one).Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+	if n := len(d.holders(first, "key:a")); n != 3 {
+		t.Errorf("%v hold slots after one of two tasks has ended", d.holders(first, "key:a"))
+	}
+	w.CheckSets()
+}
+
+// The home grants what is enough for a task or nothing, and keeps it for the partition that has waited longest. So it
+// does with tokens.
+func TestSettle_KeepsWhatATaskNeeds(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	rule := limit.Rule{Slots: 5, Rate: 5, Per: time.Hour}
+	settle := func(in task.Ref, a limit.Ask) limit.Answer {
+		a.Limit, a.Rule = "all", rule
+		answers, err := w.Leader(in).Settle(w.Ctx, w.Partitions.HomeOf("all"), []limit.Ask{a})
+		testkit.Must(t, err)
+		return answers[0]
+	}
+	one, other := w.NameIn(0, task.DefaultNamespace, "a"), w.NameIn(1, task.DefaultNamespace, "b")
+	got := []limit.Answer{
+		settle(one, limit.Ask{Version: 1, Have: 2, Tokens: 3, Start: 1}),
+		settle(other, limit.Ask{Version: 1, Want: 5, Least: 5, Tokens: 5, Start: 5}), // too little is free of both
+		settle(one, limit.Ask{Version: 2, Have: 2, Want: 1, Least: 1, Tokens: 1, Start: 1}),
+		settle(one, limit.Ask{Version: 3}), // it gives back what it has, and wants nothing
+		settle(other, limit.Ask{Version: 1, Want: 5, Least: 5}),
+		settle(one, limit.Ask{Version: 3, Tokens: 1, Start: 1}),
+	}
+	for i, want := range []limit.Answer{
+		{Count: 2, Tokens: 3}, {}, {Count: 2, Wanted: true}, {Wanted: true}, {Count: 5}, {Tokens: 1},
+	} {
+		if got[i].Count != want.Count || got[i].Tokens != want.Tokens || got[i].Wanted != want.Wanted {
+			t.Errorf("answer %d is %+v, want %+v", i+1, got[i], want)
+		}
+	}
 }

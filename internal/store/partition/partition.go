@@ -191,7 +191,7 @@ func difference(a, b int64) int64 {
 func (p *Partition) delivery(d task.Definition, attempt int, due, claimed time.Time) task.Delivery {
 	delivery := task.Delivery{
 		Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: p.o.Types.Timeout(d), DueAt: due, ClaimedAt: claimed,
-		Trace: d.Trace, FairKey: d.FairKey, LimitKey: d.LimitKey, Reach: d.Reach,
+		Trace: d.Trace, FairKey: d.FairKey, LimitKey: d.LimitKey, Cost: d.Cost, Reach: d.Reach,
 	}
 	if d.FairKey != "" {
 		delivery.FairWeight = d.Weight()

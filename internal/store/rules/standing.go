@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,15 +20,15 @@ type Standing struct {
 	Set     Entry      // what was set for it: its Name may end with "*"
 	Held    int        // slots that tasks hold
 	Holders []task.Ref // some of these tasks
-	Token   time.Time  // when a task may start by the rate; zero: now, or there is no rate
+	Token   time.Time  // when a task of that cost may start by the rate; zero: now, or there is no rate
 }
 
 // bucketField is the field of the use of a limit that says when its bucket is full again.
 const bucketField = "@"
 
-// Standings reads how limits of tasks stand. Those for which nothing is set any more are left out. It takes two round
-// trips. Error: CodeUnavailable.
-func (r *Rules) Standings(ctx context.Context, limits []string) ([]Standing, error) {
+// Standings reads how limits of a task of that cost stand. Those for which nothing is set any more are left out. It
+// takes two round trips. Error: CodeUnavailable.
+func (r *Rules) Standings(ctx context.Context, limits []string, cost int) ([]Standing, error) {
 	entries, now, err := r.All(ctx)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (r *Rules) Standings(ctx context.Context, limits []string) ([]Standing, err
 		return nil, layout.Unavailable(err)
 	}
 	for i := range all {
-		reads[i].note(&all[i], now)
+		reads[i].note(&all[i], cost, now)
 	}
 	return all, nil
 }
@@ -79,10 +80,11 @@ func (r *Rules) ask(ctx context.Context, pipe redis.Pipeliner, name string) (s s
 	return s
 }
 
-func (s standingReads) note(to *Standing, now time.Time) {
+func (s standingReads) note(to *Standing, cost int, now time.Time) {
 	for i, n := range s.held {
 		to.Held += int(n.Val())
 		for _, member := range s.some[i].Val() {
+			member, _, _ = strings.Cut(member, " ") // a task is several holders, as lua/include/holder.lua says
 			if ref, err := task.ParseRef(member); err == nil {
 				to.Holders = append(to.Holders, ref)
 			}
@@ -93,7 +95,7 @@ func (s standingReads) note(to *Standing, now time.Time) {
 		return
 	}
 	b := limit.Bucket{Full: time.UnixMicro(int64(ms * 1000))}
-	if _, next := b.Take(to.Set.Rule, now, 0); !next.IsZero() {
-		to.Token = next
+	if at := b.When(to.Set.Rule, max(cost, 1)); at.After(now) {
+		to.Token = at
 	}
 }

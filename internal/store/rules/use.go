@@ -3,18 +3,18 @@ package rules
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
 // Use is how much of a limit is in use.
 type Use struct {
-	Held    int // tasks that hold a slot: they are queued or running
+	Held    int // slots that tasks hold: they are queued or running
 	Waiting int // tasks that are due and wait in DTS. They may wait for something else
 }
 
@@ -114,11 +114,8 @@ func setsIn(keys lua.Partition, caps, lanes []string, wanted func(string) bool) 
 		}
 	}
 	for _, name := range lanes {
-		limits := lua.ParseLane(name).Limits
-		if limits == "" {
-			continue
-		}
-		of := slices.DeleteFunc(strings.Split(limits, ","), func(limit string) bool { return !wanted(limit) })
+		limits, _ := task.SplitLimits(lua.ParseLane(name).Limits)
+		of := slices.DeleteFunc(limits, func(limit string) bool { return !wanted(limit) })
 		if len(of) > 0 {
 			sets = append(sets, set{ready: keys.Ready(name), of: of})
 		}

@@ -190,7 +190,7 @@ func stepOf(in words.Step) (workflow.Step, error) {
 	s.Task = &task.Definition{
 		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Timeout: r.span("timeout", t.Timeout), Retry: r.retry(t.Retry),
 		Owner: t.Owner, Labels: t.Labels, StartBy: r.span("start_by", t.StartBy), Priority: t.Priority,
-		FairKey: t.FairKey, FairWeight: t.FairWeight, LimitKey: t.LimitKey,
+		FairKey: t.FairKey, FairWeight: t.FairWeight, LimitKey: t.LimitKey, Cost: t.Cost,
 	}
 	r.reach(s.Task, t)
 	return s, task.Within("task", task.Join(r.errs...))
@@ -272,7 +272,7 @@ func textsOf(steps []workflow.Step) (out []words.Step) {
 			text.Task = &words.Task{
 				Type: t.Type, Queue: t.Queue, Payload: t.Payload, Timeout: span(t.Timeout), Retry: retryOf(t.Retry),
 				Owner: t.Owner, Labels: t.Labels, StartBy: span(t.StartBy), Priority: t.Priority, FairKey: t.FairKey,
-				FairWeight: t.FairWeight, LimitKey: t.LimitKey,
+				FairWeight: t.FairWeight, LimitKey: t.LimitKey, Cost: t.Cost,
 			}
 			reachOf(text.Task, t)
 		}

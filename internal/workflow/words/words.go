@@ -63,6 +63,7 @@ type Task struct {
 	FairKey    string            `json:"fair_key,omitempty"`
 	FairWeight int               `json:"fair_weight,omitempty"`
 	LimitKey   string            `json:"limit_key,omitempty"`
+	Cost       int               `json:"cost,omitempty"`
 	Select     string            `json:"select,omitempty"`
 	Prefer     []Preference      `json:"prefer,omitempty"`
 	Route      *Route            `json:"route,omitempty"`

@@ -11,9 +11,10 @@
 //
 // # What Redis has
 //
-//	partition p   holds:<limit>   set of the live tasks that hold a slot
+//	partition p   holds:<limit>   set of what holds a slot: a live task is as many members as it costs
 //	              caps            hash: limit to "version cap tokens"; "@" to the newest version
-//	home          use:<limit>     hash: p to "version count tokens since asked"; "@" to when the bucket is full again
+//	home          use:<limit>     hash: p to "version count tokens since asked", and four words more while p waits
+//	                              for tokens or for several slots; "@" to when the bucket is full again
 //	no partition  dts:rules       hash: limit to its rule
 //
 // The home of a limit is the partition that the name of the limit belongs to. The line of a limit is the partitions
@@ -34,12 +35,12 @@
 // new version, beyond "at least". It replies the cap and its version. With it a leader begins, gives back what is
 // free, and begins anew after a loss.
 //
-// settle (at the home; p, version, have, want, tokens) tells the home that p has the cap "have" in that version, and
-// asks for more slots. It refuses a version that is older than the version that the home knows, and replies the newer
-// version. Else:
+// settle (at the home; p, version, have, want, least, tokens) tells the home that p has the cap "have" in that version,
+// and asks for more slots, of which fewer than "least" are of no use: the next task needs more. It refuses a version
+// that is older than the version that the home knows, and replies the newer version. Else:
 //
-//	free  = slots - counts of others - have - number of partitions before p in the line
-//	count = have + min(want, free, but not less than 0)
+//	free  = slots - counts of others - have - what each partition before p in the line needs at least
+//	count = have + min(want, free), or have if free < least
 //	count = max(count, the count before), if the home knew this version
 //
 // So "have" is never refused: these slots are used. A repeat lowers nothing, as the reply to the first call may have
@@ -108,6 +109,14 @@
 // behind. A claim takes a task only for a token of each limit with a rate. What was granted to a version that has
 // changed before the claim is lost, as when a leader dies. Then fewer tasks start, never more.
 //
+// # Costs
+//
+// A task can need several slots and tokens of each limit. Then a claim takes it only if so many are free, a leader has
+// room if it has so many, and it asks for so many at least. It gives back a grant that is less, if others want slots.
+// The home has a second line, of the partitions that wait for tokens: it keeps for each as many as it needs. A
+// partition leaves this line when it gets some, or asks for none. A leader asks for nothing if the cost is more than
+// the slots.
+//
 // # What is modelled besides
 //
 // Leaders that die at any moment, or stand still and go on as stale ones (Size.Stale, Size.Expires); a copy of any
@@ -168,7 +177,12 @@
 //	2           2      Slots 2 Again Changes             92,514     518,126
 //	2           1      Cancels Silent                    11,546      50,510
 //	2           1      Limits 2 Again Lives Fair          1,262       6,162
-//	1           2      Burst 1 Copies                    44,034     153,173
+//	1           2      Burst 1 Copies                    48,578     168,873
+//	2           1      Slots 4 Costs 3 2 Again Fair       3,645      13,486
+//	2           2      Slots 2 Costs 2 1 Again Lives Fair
+//	                                                        812       2,964
+//	2           1      Slots 3 Costs 2 1 Burst 2 Again Lives Fair
+//	                                                        459       1,474
 //	2           1      Lag 1 ThePartition Prompt        112,795     447,813
 //	2           1      Lag 1 ThePartition               157,656     679,355
 //	2           1      Lag 1 TheHome Prompt             169,819     717,693
@@ -182,6 +196,14 @@
 //	2           1      Slots 2 Again Changes Copies     670,970   4,360,922
 //	3           1      Slots 2 Again Changes            811,666   5,550,862
 //	2           1      Limits 2 Again Cancels Fair      634,490   4,210,564
+//	3           1      Slots 3 Costs 3 2 1 Again Lives Fair
+//	                                                      2,373      10,566
+//	2           2      Slots 3 Costs 2 1 Again Changes  160,254   1,055,313
+//	2           1      Slots 2 Costs 2 1 Again Copies   135,395     667,562
+//	2           1      Limits 2 Slots 2 Costs 2 1 Again Lives Fair
+//	                                                      1,262       6,162
+//	3           1      Slots 4 Costs 2 1 1 Burst 2 Again Lives Fair
+//	                                                     14,965      75,839
 //	2           1      Again Lag 4 ThePartition Prompt  462,759   2,094,339
 //	2           1      Again Lag 4 ThePartition         613,408   2,977,694
 //	2           1      Again Lag 3 TheHome Prompt     1,209,616   5,654,087
@@ -197,7 +219,6 @@
 // How long a leader waits for its slot; limits that only some tasks have; more than two limits; queues that are full;
 // wake-ups; the end of the fields of caps and use; leaders that disagree about what a limit allows; GCRA itself, and a
 // home that loses tokens; what a lane and a task look like; the script that restores a task, which is one step here; a
-// loss of writes together with copies or stale leaders, or two of them.
-//
-// No task costs more than one slot. So the number of members of a set is how many slots they hold.
+// loss of writes together with copies or stale leaders, or two of them; tasks of several costs in one partition, which
+// the tests of package limit have.
 package limits

@@ -68,7 +68,8 @@ func (c Call) String() string {
 	case Recount:
 		return limit
 	case Settle:
-		return fmt.Sprintf("%s, version %d: has %d, wants %d", limit, grant.Version, grant.Count, c.Want)
+		return fmt.Sprintf("%s, version %d: has %d, wants %d, at least %d",
+			limit, grant.Version, grant.Count, c.Want, c.Least)
 	case Claim:
 		return fmt.Sprintf("claim, with %d granted to version %d", grant.Count, grant.Version)
 	}
@@ -153,7 +154,7 @@ func (m *Model) leadership(s *State, p uint8) (all []Event) {
 //go:norace
 func (m *Model) fades(s *State, p uint8) (all []Event) {
 	for l := range m.Limits {
-		if _, waits := s.Redis.Homes[l].place(p); waits {
+		if use := &s.Redis.Homes[l].Use[p]; use.Least > 0 || use.Start > 0 {
 			all = append(all, Event{What: Fades, Call: Call{Partition: p, Limit: uint8(l)}})
 		}
 	}
@@ -275,7 +276,9 @@ func (m *Model) execute(s *State, c Call) Reply {
 	if reply.Taken > 0 {
 		s.Works[c.Partition][reply.Taken-1] = true
 		for l := range m.Limits {
-			s.Spare[l] -= min(int8(m.Burst), 1)
+			if m.Burst > 0 {
+				s.Spare[l] -= int8(s.Redis.Partitions[c.Partition].Cost)
+			}
 		}
 	}
 	m.lag(s, &before)
@@ -314,7 +317,7 @@ func (m *Model) pass(s *State, e Event) {
 	case Refills:
 		home.Tokens++
 	case Fades:
-		home.leave(c.Partition)
+		home.forget(c.Partition)
 	case Sets:
 		home.Slots = e.Slots
 	}

@@ -30,6 +30,12 @@ var withoutGuards = []struct {
 	{InLine, Size{Partitions: 3, Tasks: 1, Limits: 1, Slots: 1}, InTurn},
 	{InLine, Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Again: true, Fair: true}, Served},
 	{EndOfLine, Size{Partitions: 2, Tasks: 2, Limits: 1, Slots: 1, Again: true, Lives: true, Fair: true}, Served},
+	{WholeTask, Size{
+		Partitions: 2, Tasks: 2, Limits: 1, Slots: 2, Costs: [3]uint8{2, 1}, Again: true, Lives: true, Fair: true,
+	}, Served},
+	{WholeStart, Size{
+		Partitions: 2, Tasks: 1, Limits: 1, Slots: 3, Costs: [3]uint8{2, 1}, Burst: 2, Again: true, Lives: true, Fair: true,
+	}, Served},
 	{LineFades, Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Silent: true}, Finishes},
 	{GiveBack, Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1}, Finishes},
 	{AskAgain, Size{Partitions: 2, Tasks: 2, Limits: 1, Slots: 1, Again: true}, InTurn},

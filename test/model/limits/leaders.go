@@ -57,7 +57,9 @@ func (m *Model) limitCalls(s *State, p uint8, leader *Leader, l uint8) []Call {
 	if known.Phase == MustCount {
 		return []Call{recount}
 	}
-	settle := Call{Script: Settle, Limit: l, Want: m.want(s, p, leader, l), Tokens: m.wantTokens(s, p, known, l)}
+	settle := Call{Script: Settle, Limit: l}
+	settle.Want, settle.Least = m.want(s, p, leader, l)
+	settle.Tokens, settle.Start = m.wantTokens(s, p, known, l)
 	settle.Grants[l] = Grant{Version: known.Version, Count: known.Cap}
 	if known.Phase == MustTell {
 		return []Call{settle}
@@ -71,7 +73,8 @@ func (m *Model) limitCalls(s *State, p uint8, leader *Leader, l uint8) []Call {
 }
 
 // givesBack reports whether a leader gives back what is free of a limit: if nothing waits, or if others want it. What
-// the home has granted it in turn, it keeps while it waits for the limits behind, but not for those before.
+// the home has granted it in turn, it keeps while it waits for the limits behind, but not for those before, and not if
+// it is less than a task needs.
 //
 //go:norace
 func (m *Model) givesBack(p *Partition, leader *Leader, l uint8) bool {
@@ -79,46 +82,54 @@ func (m *Model) givesBack(p *Partition, leader *Leader, l uint8) bool {
 	if known.Count <= holders {
 		return false
 	}
-	isKept := m.has(KeepGrant) && known.Count > known.Cap && !(m.has(InOrder) && leader.lacksBefore(l, holders))
+	isKept := m.has(KeepGrant) && known.Count > known.Cap && known.Count >= holders+p.Cost &&
+		!(m.has(InOrder) && leader.lacksBefore(l, holders+p.Cost))
 	return p.waiting(m.Tasks) == 0 || known.Wanted && !isKept
 }
 
-// lacksBefore reports whether a leader has no room in a limit that comes before the given one.
+// lacksBefore reports whether a leader has fewer slots than that of a limit that comes before the given one.
 //
 //go:norace
-func (l *Leader) lacksBefore(limit, holders uint8) bool {
+func (l *Leader) lacksBefore(limit, slots uint8) bool {
 	for i := range limit {
-		if known := &l.Limits[i]; known.Phase != Ready || known.Count <= holders {
+		if known := &l.Limits[i]; known.Phase != Ready || known.Count < slots {
 			return true
 		}
 	}
 	return false
 }
 
-// want returns how many slots a leader asks the home for: one for each task that waits and has none, if there is room
-// in the limits before.
+// want returns how many slots a leader asks the home for, if there is room in the limits before: those of each task
+// that waits and has none. least is how many the next task needs.
 //
 //go:norace
-func (m *Model) want(s *State, p uint8, leader *Leader, l uint8) uint8 {
+func (m *Model) want(s *State, p uint8, leader *Leader, l uint8) (n, least uint8) {
 	partition := &s.Redis.Partitions[p]
-	holders, waiting := partition.holders(), partition.waiting(m.Tasks)
+	holders, waiting := partition.holders(), partition.waiting(m.Tasks)*partition.Cost
 	free := leader.Limits[l].Cap - min(leader.Limits[l].Cap, holders)
-	if s.Quiet || waiting <= free || m.has(InOrder) && leader.lacksBefore(l, holders) {
-		return 0
+	if s.Quiet || waiting <= free || m.has(InOrder) && leader.lacksBefore(l, holders+partition.Cost) ||
+		partition.Cost > s.Redis.Homes[l].Slots {
+		return 0, 0
 	}
-	return waiting - free
+	if !m.has(WholeTask) {
+		return waiting - free, 1
+	}
+	return waiting - free, partition.Cost - free%partition.Cost
 }
 
 // wantTokens returns how many tokens a leader asks the home for: none while it has no slot.
 //
 //go:norace
-func (m *Model) wantTokens(s *State, p uint8, known *Known, l uint8) uint8 {
+func (m *Model) wantTokens(s *State, p uint8, known *Known, l uint8) (n, least uint8) {
 	partition := &s.Redis.Partitions[p]
-	waiting, has := partition.waiting(m.Tasks), partition.Caps[l].Tokens
-	if m.Burst == 0 || s.Quiet || waiting <= has || known.Count <= partition.holders() {
-		return 0
+	waiting, has := partition.waiting(m.Tasks)*partition.Cost, partition.Caps[l].Tokens
+	if m.Burst == 0 || s.Quiet || waiting <= has || known.Count < partition.holders()+partition.Cost {
+		return 0, 0
 	}
-	return waiting - has
+	if !m.has(WholeStart) {
+		return waiting - has, 1
+	}
+	return waiting - has, partition.Cost - has%partition.Cost
 }
 
 // mayClaim reports whether a leader claims: if the home knows what it has, it has room, and either nobody else wants
@@ -132,7 +143,8 @@ func (m *Model) mayClaim(s *State, p uint8, leader *Leader) bool {
 	}
 	for l := range m.Limits {
 		known := &leader.Limits[l]
-		if known.Phase != Ready || known.Count <= partition.holders() || m.lacksTokens(partition, known, l) {
+		hasRoom := known.Phase == Ready && known.Count >= partition.holders()+partition.Cost
+		if !hasRoom || m.lacksTokens(partition, known, l) {
 			return false
 		}
 		if m.has(AskAgain) && known.Wanted && known.Count <= known.Cap {
@@ -142,11 +154,11 @@ func (m *Model) mayClaim(s *State, p uint8, leader *Leader) bool {
 	return true
 }
 
-// lacksTokens reports whether no task can start for want of a token.
+// lacksTokens reports whether no task can start for want of tokens.
 //
 //go:norace
 func (m *Model) lacksTokens(p *Partition, known *Known, l int) bool {
-	return m.Burst > 0 && known.Tokens == 0 && p.Caps[l].Tokens == 0
+	return m.Burst > 0 && known.Tokens+p.Caps[l].Tokens < p.Cost
 }
 
 // secondCalls returns the calls about tasks that a leader has heard of, where a guard is missing.

@@ -29,6 +29,13 @@ var (
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Cancels: true, Silent: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 2, Slots: 1, Again: true, Lives: true, Fair: true}},
 		{size: Size{Partitions: 1, Tasks: 2, Limits: 1, Slots: 1, Burst: 1, Copies: true}},
+		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 4, Costs: [3]uint8{3, 2}, Again: true, Fair: true}},
+		{size: Size{
+			Partitions: 2, Tasks: 2, Limits: 1, Slots: 2, Costs: [3]uint8{2, 1}, Again: true, Lives: true, Fair: true,
+		}},
+		{size: Size{
+			Partitions: 2, Tasks: 1, Limits: 1, Slots: 3, Costs: [3]uint8{2, 1}, Burst: 2, Again: true, Lives: true, Fair: true,
+		}},
 		{
 			size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Lag: 1, Loses: ThePartition, Prompt: true},
 			lost: []Promise{Capped, Counted},
@@ -55,6 +62,18 @@ var (
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 2, Again: true, Copies: true, Changes: true}},
 		{size: Size{Partitions: 3, Tasks: 1, Limits: 1, Slots: 2, Again: true, Changes: true}},
 		{size: Size{Partitions: 2, Tasks: 1, Limits: 2, Slots: 1, Again: true, Cancels: true, Fair: true}},
+		{size: Size{
+			Partitions: 3, Tasks: 1, Limits: 1, Slots: 3, Costs: [3]uint8{3, 2, 1}, Again: true, Lives: true, Fair: true,
+		}},
+		{size: Size{Partitions: 2, Tasks: 2, Limits: 1, Slots: 3, Costs: [3]uint8{2, 1}, Again: true, Changes: true}},
+		{size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 2, Costs: [3]uint8{2, 1}, Again: true, Copies: true}},
+		{size: Size{
+			Partitions: 2, Tasks: 1, Limits: 2, Slots: 2, Costs: [3]uint8{2, 1}, Again: true, Lives: true, Fair: true,
+		}},
+		{size: Size{
+			Partitions: 3, Tasks: 1, Limits: 1, Slots: 4, Costs: [3]uint8{2, 1, 1}, Burst: 2, Again: true, Lives: true,
+			Fair: true,
+		}},
 		{
 			size: Size{Partitions: 2, Tasks: 1, Limits: 1, Slots: 1, Again: true, Lag: 4, Loses: ThePartition, Prompt: true},
 			lost: []Promise{Capped, Counted, Shared},

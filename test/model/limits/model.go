@@ -5,20 +5,21 @@ type Size struct {
 	Partitions int
 	Tasks      int // of each partition; each has all limits
 	Limits     int
-	Slots      int    // of each limit
-	Stale      int    // in so many partitions, a second process may lead while the first one believes that it does
-	Burst      int    // tokens of each limit; 0: no rate
-	Again      bool   // tasks may run again
-	Cancels    bool   // clients may cancel a task that waits
-	Expires    bool   // the lease of a leader that lives may end
-	Changes    bool   // somebody changes the slots, between 1 and Slots
-	Copies     bool   // a copy of a call may be on its way
-	Lives      bool   // leaders do not die
-	Silent     bool   // the server of the first partition may become silent, for good
-	Lag        int    // a failover loses up to that many writes; 0: there is none
-	Loses      Server // what the server has that fails
-	Prompt     bool   // nobody is slow after a failover
-	Fair       bool   // Served is checked
+	Slots      int                  // of each limit
+	Stale      int                  // in so many partitions, two processes may believe that they lead
+	Burst      int                  // tokens of each limit; 0: no rate
+	Costs      [maxPartitions]uint8 // slots and tokens that a task of each partition needs; 0 as 1
+	Again      bool                 // tasks may run again
+	Cancels    bool                 // clients may cancel a task that waits
+	Expires    bool                 // the lease of a leader that lives may end
+	Changes    bool                 // somebody changes the slots, between 1 and Slots
+	Copies     bool                 // a copy of a call may be on its way
+	Lives      bool                 // leaders do not die
+	Silent     bool                 // the server of the first partition may become silent, for good
+	Lag        int                  // a failover loses up to that many writes; 0: there is none
+	Loses      Server               // what the server has that fails
+	Prompt     bool                 // nobody is slow after a failover
+	Fair       bool                 // Served is checked
 }
 
 // Server is what a server of Redis has.
@@ -59,6 +60,9 @@ func (m *Model) initial() State {
 		home := &s.Redis.Homes[l]
 		home.Slots, home.Tokens, s.Bound[l] = uint8(m.Slots), uint8(m.Burst), uint8(m.Slots)
 	}
+	for p := range s.Redis.Partitions {
+		s.Redis.Partitions[p].Cost = max(m.Costs[p], 1)
+	}
 	return s
 }
 
@@ -82,6 +86,8 @@ const (
 	TokensOnce
 	InLine
 	EndOfLine
+	WholeTask
+	WholeStart
 	LineFades
 	GiveBack
 	AskAgain
@@ -107,6 +113,8 @@ func (g Guard) String() string {
 		"the home grants tokens to a version once",
 		"the home leaves a slot for each partition that has waited longer",
 		"a partition that gets some slots, and less than it wants, goes to the end of the line",
+		"the home grants slots for a whole task or none, and keeps as many for each partition that has waited longer",
+		"the home grants tokens for a whole task or none, and keeps as many for each partition that has waited longer",
 		"the home forgets that a partition waits that does not ask again",
 		"a leader gives back a cap that is free when others want it",
 		"a leader that knows that others wait asks the home before it takes a slot again",

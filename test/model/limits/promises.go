@@ -5,13 +5,13 @@ type Promise uint8
 
 // The promises.
 const (
-	Within   Promise = iota // no more tasks are live than there are slots
-	Capped                  // in a partition, no more tasks hold a slot than its cap says
+	Within   Promise = iota // live tasks need no more slots than there are
+	Capped                  // in a partition, no more slots are held than its cap says
 	Counted                 // the home counts at least the cap of each partition
 	Shared                  // the home counts no more than there are slots
 	Agrees                  // exactly the live tasks hold a slot
 	InTurn                  // who waits longest gets the next free slot
-	Paced                   // no more tasks start than there were tokens
+	Paced                   // tasks that start need no more tokens than there were
 	Once                    // a repeated call takes no tokens again
 	Guarded                 // a stale leader changes nothing in its partition
 	Finishes                // whatever has happened, all tasks can run and all numbers can come right without help
@@ -20,13 +20,13 @@ const (
 
 func (p Promise) String() string {
 	return [...]string{
-		"no more tasks are live than there are slots",
-		"in a partition, no more tasks hold a slot than its cap says",
+		"live tasks need no more slots than there are",
+		"in a partition, no more slots are held than its cap says",
 		"the home counts at least the cap of each partition",
 		"the home counts no more than there are slots",
 		"exactly the live tasks hold a slot",
 		"who waits longest gets the next free slot",
-		"no more tasks start than there were tokens",
+		"tasks that start need no more tokens than there were",
 		"a repeated call takes no tokens again",
 		"a stale leader changes nothing in its partition",
 		"whatever has happened, all tasks can run and all numbers can come right without help",
@@ -83,14 +83,14 @@ func (m *Model) breaks(before *State, e Event, after *State) (broken []Promise) 
 	return broken
 }
 
-// live returns how many tasks workers have, as somebody outside sees it.
+// live returns how many slots the tasks need that workers have, as somebody outside sees it.
 //
 //go:norace
 func (m *Model) live(s *State) (n uint8) {
 	for p := range m.Partitions {
 		for i := range m.Tasks {
 			if s.Works[p][i] {
-				n++
+				n += s.Redis.Partitions[p].Cost
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func (m *Model) overtakes(before *State, e Event, after *State) bool {
 	switch c.Script {
 	case Settle:
 		was, is := &before.Redis.Homes[c.Limit], &after.Redis.Homes[c.Limit]
-		first, _ := was.place(c.Partition)
+		first := was.kept(c.Partition)
 		grown := is.Use[c.Partition].Count > max(was.Use[c.Partition].Count, c.Grants[c.Limit].Count)
 		return grown && is.sum()+first > is.Slots
 	case Claim:
@@ -160,7 +160,7 @@ func (m *Model) finished(s *State) bool {
 	for p := range m.Partitions {
 		for i := range m.Tasks {
 			ended := s.Redis.Partitions[p].Tasks[i].State == Ended && !s.Works[p][i]
-			if !ended && !s.isSilent(p) && !m.lacksSlots(s) {
+			if !ended && !s.isSilent(p) && !m.lacksSlots(s) && !m.isTooDear(s, p) {
 				return false
 			}
 		}
@@ -178,6 +178,18 @@ func (m *Model) finished(s *State) bool {
 		}
 	}
 	return true
+}
+
+// isTooDear reports whether the tasks of a partition need more slots than a limit has.
+//
+//go:norace
+func (m *Model) isTooDear(s *State, p int) bool {
+	for l := range m.Limits {
+		if s.Redis.Partitions[p].Cost > s.Redis.Homes[l].Slots {
+			return true
+		}
+	}
+	return false
 }
 
 // lacksSlots reports whether a partition whose server is silent uses all slots of a limit.

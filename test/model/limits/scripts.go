@@ -26,7 +26,9 @@ type Call struct {
 	Limit     uint8 // of recount and settle
 	Grants    [maxLimits]Grant
 	Want      uint8 // of settle: slots beyond those that the grant of the limit counts
+	Least     uint8 // of settle: fewer slots are of no use
 	Tokens    uint8 // of settle: tokens that are wanted
+	Start     uint8 // of settle: fewer tokens are of no use
 	Room      uint8 // of claim without a guard: how many it takes, by what the leader knows
 	Task      uint8 // of hold and free
 }
@@ -135,7 +137,7 @@ func (m *Model) hasRoom(p *Partition, c Call) bool {
 		return c.Room > 0
 	}
 	for l := range m.Limits {
-		if p.holders() >= p.Caps[l].Cap || m.Burst > 0 && p.Caps[l].Tokens == 0 {
+		if p.holders()+p.Cost > p.Caps[l].Cap || m.Burst > 0 && p.Caps[l].Tokens < p.Cost {
 			return false
 		}
 	}
@@ -152,8 +154,8 @@ func (m *Model) take(p *Partition) uint8 {
 		}
 		p.Tasks[i] = Task{State: Live, Holds: m.has(HoldWithClaim)}
 		for l := range m.Limits {
-			if p.Caps[l].Tokens > 0 {
-				p.Caps[l].Tokens--
+			if m.Burst > 0 {
+				p.Caps[l].Tokens -= p.Cost
 			}
 		}
 		return uint8(i) + 1
@@ -162,8 +164,9 @@ func (m *Model) take(p *Partition) uint8 {
 }
 
 // settle notes how many slots a partition uses, which is never refused for want of slots: they are used. Beyond that it
-// grants what is free, but for a slot for each partition that has waited longer. A partition that gets some slots, and
-// less than it wants, waits for the others behind all partitions that wait now.
+// grants what is free, but for the slots of a task for each partition that has waited longer. What is not enough for a
+// task is not granted. A partition that gets some slots, and less than it wants, waits for the others behind all
+// partitions that wait now.
 //
 //go:norace
 func (m *Model) settle(h *Home, c Call) Reply {
@@ -172,28 +175,49 @@ func (m *Model) settle(h *Home, c Call) Reply {
 		return Reply{Refused: Old, Version: use.Version}
 	}
 	repeated := version == use.Version
-	before, _ := h.place(c.Partition)
+	kept := h.kept(c.Partition)
 	if !m.has(InLine) {
-		before = 0
+		kept = 0
 	}
 	others := h.sum() - use.Count
-	free := max(0, int(h.Slots)-int(others)-int(have)-int(before))
-	count := have + min(c.Want, uint8(free))
+	free := max(0, int(h.Slots)-int(others)-int(have)-int(kept))
+	granted := min(c.Want, uint8(free))
+	if granted < c.Least {
+		granted = 0
+	}
+	count := have + granted
 	if repeated && m.has(RepeatKeeps) {
 		count = max(count, use.Count)
 	}
 	if !repeated || use.Tokens == 0 || !m.has(TokensOnce) {
-		use.Tokens = min(c.Tokens, h.Tokens)
-		h.Tokens -= use.Tokens
+		m.grantTokens(h, use, c)
 	}
-	use.Version, use.Count = version, count
+	use.Version, use.Count, use.Least = version, count, 0
 	if count >= have+c.Want || count > have && m.has(EndOfLine) {
-		h.leave(c.Partition)
+		h.Line.leave(c.Partition)
 	}
 	if count < have+c.Want {
-		h.join(c.Partition)
+		h.Line.join(c.Partition)
+		use.Least = max(c.Least, 1)
 	}
 	return Reply{Count: count, Tokens: use.Tokens, Wanted: m.isWanted(h, c.Partition)}
+}
+
+// grantTokens grants tokens as settle grants slots. A partition that gets some waits for no more.
+//
+//go:norace
+func (m *Model) grantTokens(h *Home, use *Use, c Call) {
+	use.Tokens = min(c.Tokens, h.Tokens-min(h.Tokens, h.keptStarts(c.Partition)))
+	if use.Tokens < c.Start {
+		use.Tokens = 0
+	}
+	h.Tokens -= use.Tokens
+	if use.Start = 0; use.Tokens > 0 || c.Tokens == 0 || !m.has(WholeStart) {
+		h.Starts.leave(c.Partition)
+		return
+	}
+	h.Starts.join(c.Partition)
+	use.Start = max(c.Start, 1)
 }
 
 // isWanted reports whether a partition should give back what it does not use: another one waits, or more is in use than

@@ -34,14 +34,20 @@ type Home struct {
 	Slots  uint8 // the rule: how many may run at once
 	Tokens uint8 // how many may start now; it grows as time passes, up to the burst
 	Use    [maxPartitions]Use
-	Line   [maxPartitions]uint8 // which partitions wait for a slot, numbered from 1, the first one first; then zeros
+	Line   Line // for a slot
+	Starts Line // for tokens
 }
+
+// Line is which partitions wait, numbered from 1, the first one first; then zeros.
+type Line [maxPartitions]uint8
 
 // Use is what the home knows of a partition: it may use Count slots.
 type Use struct {
 	Version Version
 	Count   uint8
 	Tokens  uint8 // that this version was granted
+	Least   uint8 // while it waits for slots: fewer are of no use
+	Start   uint8 // while it waits for tokens: fewer are of no use
 }
 
 // Version numbers what a partition has of a limit. A script of the partition's leader takes the next one whenever it
@@ -50,6 +56,7 @@ type Version uint8
 
 // Partition is what Redis has of a partition.
 type Partition struct {
+	Cost  uint8 // how many slots and tokens each of its tasks needs
 	Fence uint8 // of the newest leader; 0: there was none
 	Free  bool  // the lease is over
 	Caps  [maxLimits]Cap
@@ -108,13 +115,13 @@ const (
 	Ready                  // claim
 )
 
-// holders returns how many tasks hold a slot.
+// holders returns how many slots are held.
 //
 //go:norace
 func (p *Partition) holders() (n uint8) {
 	for i := range p.Tasks {
 		if p.Tasks[i].Holds {
-			n++
+			n += p.Cost
 		}
 	}
 	return n
@@ -155,8 +162,8 @@ func (h *Home) sum() (n uint8) {
 // place returns how many partitions wait before the given one; isIn reports whether it waits at all.
 //
 //go:norace
-func (h *Home) place(partition uint8) (before uint8, isIn bool) {
-	for i, waits := range h.Line {
+func (l *Line) place(partition uint8) (before uint8, isIn bool) {
+	for i, waits := range l {
 		switch waits {
 		case partition + 1:
 			return uint8(i), true
@@ -170,22 +177,53 @@ func (h *Home) place(partition uint8) (before uint8, isIn bool) {
 // join puts a partition at the end of the line.
 //
 //go:norace
-func (h *Home) join(partition uint8) {
-	if end, isIn := h.place(partition); !isIn {
-		h.Line[end] = partition + 1
+func (l *Line) join(partition uint8) {
+	if end, isIn := l.place(partition); !isIn {
+		l[end] = partition + 1
 	}
 }
 
 // leave takes a partition out of the line.
 //
 //go:norace
-func (h *Home) leave(partition uint8) {
-	at, isIn := h.place(partition)
+func (l *Line) leave(partition uint8) {
+	at, isIn := l.place(partition)
 	if !isIn {
 		return
 	}
-	copy(h.Line[at:], h.Line[at+1:])
-	h.Line[maxPartitions-1] = 0
+	copy(l[at:], l[at+1:])
+	l[maxPartitions-1] = 0
+}
+
+// kept returns how many slots the home keeps for the partitions that have waited longer than the given one.
+//
+//go:norace
+func (h *Home) kept(partition uint8) (n uint8) {
+	before, _ := h.Line.place(partition)
+	for _, other := range h.Line[:before] {
+		n += h.Use[other-1].Least
+	}
+	return n
+}
+
+// keptStarts returns how many tokens the home keeps for the partitions that have waited longer for them.
+//
+//go:norace
+func (h *Home) keptStarts(partition uint8) (n uint8) {
+	before, _ := h.Starts.place(partition)
+	for _, other := range h.Starts[:before] {
+		n += h.Use[other-1].Start
+	}
+	return n
+}
+
+// forget has a partition wait no more.
+//
+//go:norace
+func (h *Home) forget(partition uint8) {
+	h.Line.leave(partition)
+	h.Starts.leave(partition)
+	h.Use[partition].Least, h.Use[partition].Start = 0, 0
 }
 
 // canonical returns the state in which versions, fences and the order of equals say nothing. States that are equal then

@@ -1,0 +1,51 @@
+package why
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/limit"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// What holds up a task is what its cost says: it can never start, or waits until enough is free.
+func TestLimited_CountsTheCost(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	for _, c := range []struct {
+		limit  Limit
+		detail string
+		do     string
+	}{
+		{
+			Limit{Rule: limit.Rule{Slots: 5}}, "has the cost 10, and the limit key:a has 5 slots: it can never start",
+			"--slots 10",
+		},
+		{
+			Limit{Rule: limit.Rule{Slots: 20, Rate: 9, Per: time.Minute, Burst: 7}},
+			"has the cost 10, and the limit key:a has 7 tokens at most: it can never start", "--burst 10",
+		},
+		{
+			Limit{Rule: limit.Rule{Slots: 12}, Held: 3}, "needs 10 slots of the limit key:a, which has 12, and 3 of them",
+			"Wait until enough are free",
+		},
+		{
+			Limit{Rule: limit.Rule{Rate: 60, Per: time.Minute}, Token: now.Add(time.Second)}, "this one counts as 10",
+			"--rate N",
+		},
+		{Limit{Rule: limit.Rule{Slots: 12}, Held: 2}, "", ""},
+	} {
+		c.limit.Name, c.limit.Of = "key:a", "key:a"
+		f := TaskFacts{}
+		f.Limits, f.Now, f.Task = []Limit{c.limit}, now, task.Task{Definition: task.Definition{Cost: 10}}
+		got := f.limited()
+		switch {
+		case c.detail == "" && len(got) > 0:
+			t.Errorf("it waits for %+v, and enough is free", got)
+		case c.detail == "":
+		case len(got) != 1 || !strings.Contains(got[0].Detail, c.detail) || !strings.Contains(got[0].Do, c.do):
+			t.Errorf("%+v, want one that says %q and %q", got, c.detail, c.do)
+		}
+	}
+}
