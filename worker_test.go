@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -461,7 +463,7 @@ func (y *movers) of(id string) string {
 
 func (y *movers) awaits(what string, is func() bool) {
 	y.t.Helper()
-	testkit.Await(y.t, what, is)
+	testkit.Eventually(y.t, what, is)
 }
 
 func TestCheckpoint_IsWhereTheNextAttemptGoesOn(t *testing.T) {
