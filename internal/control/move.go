@@ -33,7 +33,7 @@ func (c *Control) MoveTask(ctx context.Context, who Caller, id, to string) (task
 	if t.State != task.Running {
 		return task.Task{}, task.Errorf(task.CodeNotRunning, "task %q is not running: it is %s", t.ID, t.State)
 	}
-	if _, own := c.types[t.Type]; own || t.Type == task.WorkflowType {
+	if !c.CanMove(t) {
 		const text = "task %q is of the type %s, whose work cannot be told to give up: wait for the end of the attempt"
 		return task.Task{}, task.Errorf(task.CodeCannotMove, text, t.ID, t.Type)
 	}
@@ -47,6 +47,12 @@ func (c *Control) MoveTask(ctx context.Context, who Caller, id, to string) (task
 		}
 	}
 	return c.store.Tasks.Move(ctx, c.store.Tasks.RunOf(t), tasks.Asked{To: to, By: who.By()})
+}
+
+// CanMove reports whether a handler runs tasks of that type, which may give its work up.
+func (c *Control) CanMove(t task.Task) bool {
+	_, own := c.types[t.Type]
+	return !own && t.Type != task.WorkflowType
 }
 
 // canGoTo returns why a running task cannot go to the node of an id or a name; nil if it can. Of several nodes of a
