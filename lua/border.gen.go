@@ -4463,7 +4463,7 @@ func (p Partition) Originals() OriginalsKey {
 	return OriginalsKey(p.prefix + "originals")
 }
 
-// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, moving, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `@` behind that has the node to which alone the newest attempt was handed over. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, moving, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `@` behind that has the node to which alone the newest attempt was handed over. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them. moving is the time of the request to move, the node to which the task is to go, and who asked, with colons between; behind them, until it is claimed, the node that has given it up. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
 type StatesKey string
 
 // States makes the key dts:{p}:states.

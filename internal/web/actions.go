@@ -33,7 +33,8 @@ type sentencesByKey map[string]string
 
 // notDone says of an action, by the end of its path, that it was refused for what somebody else has done.
 var notDone = sentencesByKey{
-	"retry": "Not retried.", "cancel": "Not cancelled.", "queue": "Not moved.", "move": "Not moved.", "now": "Not made due.",
+	"retry": "Not retried.", "cancel": "Not cancelled.", "queue": "Not moved.", "move": "Not moved.",
+	"now": "Not made due.",
 	":do": "Not started.", "stop": "Not stopped.", "pause": "Not paused.", "resume": "Not resumed.",
 	"capacity": "Not set.", "new": "Not put.", "edit": "Not put.", "trigger": "Not triggered.",
 	"rerun": "Not run again.", "run": "Not started.", "delete": "Not deleted.", "rollback": "Not rolled back.",

@@ -197,7 +197,8 @@ func (o oneTask) RunPath(v *view) template.URL {
 
 // Can says what can be done with a task now.
 func (o oneTask) Can(what string) bool {
-	if o.StepOf() != nil && what != "cancel" && what != "elsewhere" || o.IsRun() && slices.Contains([]string{"move", "queue", "now"}, what) {
+	ofSteps, notOfRuns := []string{"cancel", "elsewhere"}, []string{"move", "queue", "now"}
+	if o.StepOf() != nil && !slices.Contains(ofSteps, what) || o.IsRun() && slices.Contains(notOfRuns, what) {
 		return false
 	}
 	switch what {

@@ -203,11 +203,10 @@ func (f TaskFacts) moved() []Reason {
 	if t.MoveTo != "" {
 		goes = "the node " + t.MoveTo
 	}
+	const text = "The node %s has given it up. It goes to %s if that has a free slot within %s, else wherever it may run."
 	r := Reason{
-		Code: Moving, Since: t.DueAt,
-		Detail: fmt.Sprintf("The node %s has given it up. It goes to %s if that has a free slot within %s, else wherever it may run.",
-			t.MovedFrom, goes, task.FormatDuration(route.MoveWait)),
-		Do: "Wait: nothing else holds it up.",
+		Code: Moving, Since: t.DueAt, Do: "Wait: nothing else holds it up.",
+		Detail: fmt.Sprintf(text, t.MovedFrom, goes, task.FormatDuration(route.MoveWait)),
 	}
 	if !t.MoveRequested.IsZero() {
 		r.Detail += fmt.Sprintf(" That was asked for %sat %s.", by(t.MoveBy), moment(t.MoveRequested))
