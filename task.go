@@ -198,7 +198,9 @@ type Task struct {
 	StartedAt         time.Time       // when the newest attempt was begun
 	FinishedAt        time.Time       // when the task ended
 	CancelRequestedAt time.Time       // when it was asked to stop while it ran
-	MoveRequestedAt   time.Time       // when it was asked to move to another worker, while the attempt runs
+	MoveRequestedAt   time.Time       // when it was asked to move to another worker, until that one has it
+	MoveRequestedBy   string          // who asked; "" if nobody knows
+	MoveTo            string          // the id or the name of the node to which it is to move; "" for any other one
 	Node              string          // the node that runs or ran the newest attempt
 	Progress          int             // percent
 	ProgressNote      string          // what the attempt was at

@@ -263,13 +263,28 @@ func (c *Client) Cancel(ctx context.Context, id string) (*Task, error) {
 
 // Move asks the worker of a running task to give it up, which MoveRequestedAt shows. A handler that watches [Moving] saves its
 // checkpoint and returns [ErrMoved]: the attempt ends as [OutcomeMoved], and another worker goes on. A handler that does not give
-// up just goes on. Errors: CodeTaskNotFound; CodeTaskNotRunning; CodeTaskCannotMove for tasks that dtsd runs by itself.
-func (c *Client) Move(ctx context.Context, id string) (*Task, error) {
+// up just goes on. Errors: CodeTaskNotFound; CodeTaskNotRunning; CodeTaskCannotMove for tasks that dtsd runs by itself;
+// CodeInvalid if the node of [MoveTo] cannot run the task.
+func (c *Client) Move(ctx context.Context, id string, options ...MoveOption) (*Task, error) {
 	if err := c.checkTask(id); err != nil {
 		return nil, err
 	}
-	return taskOf(c.api.MoveTaskWithResponse(ctx, id, &client.MoveTaskParams{Namespace: c.api.Namespace}))
+	var o moveOptions
+	for _, option := range options {
+		option(&o)
+	}
+	params := &client.MoveTaskParams{Namespace: c.api.Namespace}
+	return taskOf(c.api.MoveTaskWithResponse(ctx, id, params, wire.TaskMove{To: wire.Given(o.to)}))
 }
+
+// MoveOption changes how [Client.Move] asks.
+type MoveOption func(*moveOptions)
+
+type moveOptions struct{ to string }
+
+// MoveTo names the node that is to go on with the task, by its id or its name. Without it, any other node may. If that
+// node dies or has no free slot within 10 s, the task goes wherever it may run.
+func MoveTo(node string) MoveOption { return func(o *moveOptions) { o.to = node } }
 
 // Retry runs a task again that has ended, well or badly, with as many attempts as it had at first.
 // Errors: CodeTaskNotFound, CodeTaskNotFinished.

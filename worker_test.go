@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -339,6 +341,129 @@ func TestDrainNode_MovesWhatRunsThere(t *testing.T) {
 	if got.State != dts.StateSucceeded || got.Attempt != 2 || got.Result == from {
 		t.Errorf("%s after attempt %d on %q, while %q is drained", got.State, got.Attempt, got.Result, from)
 	}
+}
+
+// A task moves to the node that is named, and what a drained node gives up goes elsewhere: nothing is lost, runs twice at
+// once, or comes back. Half of the tasks have a selector.
+func TestMove_OfThreeNodes(t *testing.T) {
+	t.Parallel()
+	y := newMovers(t, "a", "b", "c")
+	y.submit("one", dts.Submission{})
+	from := y.of("one")
+	for to, want := range map[string]string{from: "runs on", "gone": "no living node"} {
+		_, err := y.Move(t.Context(), "one", dts.MoveTo(to))
+		if dts.CodeOf(err) != dts.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("to %s: %v", to, err)
+		}
+	}
+	to := map[string]string{"a": "c", "b": "a", "c": "b"}[from]
+	asked, err := y.Move(t.Context(), "one", dts.MoveTo(to))
+	testkit.Must(t, err)
+	if asked.MoveTo != to || asked.MoveRequestedAt.IsZero() {
+		t.Errorf("it was asked to move to %q at %s", asked.MoveTo, asked.MoveRequestedAt)
+	}
+	y.awaits("it goes on there", func() bool { return y.of("one") == to })
+	_, err = y.Move(t.Context(), "one")
+	testkit.Must(t, err)
+	y.awaits("it leaves", func() bool { now := y.of("one"); return now != to && now != "" })
+
+	var all []string
+	for i := range 12 {
+		id := fmt.Sprint("many-", i)
+		y.submit(id, dts.Submission{Select: []string{"", "zone=eu"}[i%2], Route: dts.Route{By: dts.RouteFirst}})
+		all = append(all, id)
+	}
+	_, err = y.DrainNode(t.Context(), "a", "a new kernel", time.Hour)
+	testkit.Must(t, err)
+	y.awaits("all go on elsewhere", func() bool {
+		return !slices.ContainsFunc(all, func(id string) bool { now := y.of(id); return now == "a" || now == "" })
+	})
+	close(y.done)
+	for _, id := range append(all, "one") {
+		got, err := y.Wait(t.Context(), id)
+		testkit.Must(t, err)
+		if got.State != dts.StateSucceeded {
+			t.Errorf("%s is %s: %s", id, got.State, got.Error)
+		}
+	}
+	if y.moves.Load() < 3 {
+		t.Errorf("%d attempts moved: too few to say something", y.moves.Load())
+	}
+}
+
+// movers are nodes whose tasks move when they are asked, and run until done is closed.
+type movers struct {
+	*dts.Client
+	t     *testing.T
+	done  chan struct{}
+	moves atomic.Int32
+	mu    sync.Mutex
+	on    map[string]string // task: the node on which it runs
+}
+
+func newMovers(t *testing.T, names ...string) *movers {
+	t.Helper()
+	y := &movers{t: t, done: make(chan struct{}), on: make(map[string]string)}
+	redis := redistest.Start(t)
+	for _, name := range names {
+		w := dts.NewWorker(dts.WorkerOptions{
+			Redis: redis.URL(), Lead: true, Name: name, Concurrency: 20, Labels: map[string]string{"zone": "eu"},
+			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		})
+		w.Handle("train", func(ctx context.Context, task *dts.Task) (any, error) { return nil, y.run(ctx, task.ID, name) })
+		start(t, w.Run)
+		testkit.Receive(t, w.Ready(), "the worker takes tasks")
+	}
+	var err error
+	y.Client, err = dts.Open(redis.URL())
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, y.Close()) })
+	return y
+}
+
+// run runs a task on a node.
+func (y *movers) run(ctx context.Context, id, node string) error {
+	y.mu.Lock()
+	if before := y.on[id]; before != "" {
+		y.t.Errorf("%s runs on %s and %s at once", id, before, node)
+	}
+	y.on[id] = node
+	y.mu.Unlock()
+	defer func() {
+		y.mu.Lock()
+		y.on[id] = ""
+		y.mu.Unlock()
+	}()
+	select {
+	case <-dts.Moving(ctx):
+		y.moves.Add(1)
+		return dts.ErrMoved
+	case <-y.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// submit submits a task, and waits until it runs.
+func (y *movers) submit(id string, s dts.Submission) {
+	y.t.Helper()
+	s.ID, s.Type, s.Retry = id, "train", dts.Retry{MaxAttempts: 1}
+	_, err := y.Submit(y.t.Context(), s)
+	testkit.Must(y.t, err)
+	y.awaits(id+" runs", func() bool { return y.of(id) != "" })
+}
+
+// of returns the node on which a task runs; "" for none.
+func (y *movers) of(id string) string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.on[id]
+}
+
+func (y *movers) awaits(what string, is func() bool) {
+	y.t.Helper()
+	testkit.Eventually(y.t, what, is)
 }
 
 func TestCheckpoint_IsWhereTheNextAttemptGoesOn(t *testing.T) {

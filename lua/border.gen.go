@@ -643,7 +643,7 @@ type ClaimReply struct {
 	Backlog []ClaimBacklog // queues and lanes that are served and have waiting tasks, and the rank of the first task; none if the quota is 0. number: how many wait in a lane with limits; 0 for others. If known, those that the script has looked for
 	Apart   []string       // up to NAMES_SAID names that nobody serves and that have waiting tasks; if known, those for which this claim had some
 	Slots   []ClaimSlot    // what there is now of the limits in caps
-	Placed  []ClaimPlaced  // those of the claimed tasks that go to one node
+	Placed  []ClaimPlaced  // those of the claimed tasks that go to one node. reach: of those that another one has given up; "" for others
 	Unnamed string         // where the next claim goes on among tasks without a name; "" at the end
 }
 
@@ -682,6 +682,7 @@ type ClaimSlot struct {
 type ClaimPlaced struct {
 	Member string
 	Node   string
+	Reach  string
 }
 
 // Script is claim.lua.
@@ -716,8 +717,8 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	for e := range r.List("slots", 5) {
 		v.Slots = append(v.Slots, ClaimSlot{Limit: e.Text("limit"), Version: e.Number("version"), Cap: e.Number("cap"), Holders: e.Number("holders"), Tokens: e.Number("tokens")})
 	}
-	for e := range r.List("placed", 2) {
-		v.Placed = append(v.Placed, ClaimPlaced{Member: e.Text("member"), Node: e.Text("node")})
+	for e := range r.List("placed", 3) {
+		v.Placed = append(v.Placed, ClaimPlaced{Member: e.Text("member"), Node: e.Text("node"), Reach: e.Text("reach")})
 	}
 	v.Unnamed = r.Text("unnamed")
 	return v
@@ -2627,8 +2628,8 @@ func (MeasureQueue) Decode(r *Reply) (v MeasureQueueReply) {
 	return v
 }
 
-// Move runs move.lua: asks the worker of a running task to give it up, so that another worker goes on. A task that was asked to stop
-// stays as it is.
+// Move runs move.lua: asks the worker of a running task to give it up, so that another worker goes on. A second request counts if it
+// names another node. A task that was asked to stop stays as it is.
 //
 // Refusals:
 //   - CodeNotFound: no such task
@@ -2641,6 +2642,8 @@ type Move struct {
 	Member  task.Ref
 	Attempt int      // that is to move
 	Run     RunToken // of the attempt
+	To      string   // the id or the name of the node to which it is to go; "" for any other one
+	By      string   // who asks for it, without blanks and colons; "" if nobody knows
 	Events  EventsChannel
 	Control ControlChannel
 }
@@ -2663,7 +2666,7 @@ func (c Move) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c Move) Args() []any {
-	return []any{c.Member.String(), c.Attempt, string(c.Run), string(c.Events), string(c.Control)}
+	return []any{c.Member.String(), c.Attempt, string(c.Run), c.To, c.By, string(c.Events), string(c.Control)}
 }
 
 // Decode reads its reply.
@@ -4463,7 +4466,7 @@ func (p Partition) Originals() OriginalsKey {
 	return OriginalsKey(p.prefix + "originals")
 }
 
-// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, moving, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `@` behind that has the node to which alone the newest attempt was handed over. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them; a cost above 1 stands before them, as in `5,key:a,all`. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, moving, separated by blanks; 0 for none, and the last ones can be missing. A `>` behind max_attempts says that the leader has to act on the end of the task. A `@` behind that has the node to which alone the newest attempt was handed over. A `+` behind that has the limits of which a queued or running task holds a slot, or under which a scheduled one waits, with commas between them; a cost above 1 stands before them, as in `5,key:a,all`. moving is the time of the request to move, the node to which the task is to go, and who asked, with colons between; behind them, until it is claimed, the node that has given it up. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
 type StatesKey string
 
 // States makes the key dts:{p}:states.

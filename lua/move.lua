@@ -1,5 +1,5 @@
--- move: asks the worker of a running task to give it up, so that another worker goes on. A task that was asked to stop
--- stays as it is.
+-- move: asks the worker of a running task to give it up, so that another worker goes on. A second request counts if it
+-- names another node. A task that was asked to stop stays as it is.
 -- includes: clock, number, refuse, running, state, events, task
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
@@ -7,6 +7,8 @@
 --   member   member
 --   attempt  attempt  that is to move
 --   run      run      of the attempt
+--   to       text     the id or the name of the node to which it is to go; "" for any other one
+--   by       text     who asks for it, without blanks and colons; "" if nobody knows
 --   events   channel
 --   control  channel
 -- reply:
@@ -28,8 +30,8 @@ if refused then
 end
 
 if not fields.cancel then
-  if not fields.moving then
-    fields.moving = int(now)
+  if not fields.moving or to ~= '' and to ~= string.match(fields.moving, '^%d+:([^:]*)') then
+    fields.moving = int(now) .. ':' .. to .. ':' .. by
     redis.call('HSET', states, member, format_state(fields))
     announce('moving', member, fields.state, attempt, node_of(run), record, '')
   end

@@ -94,6 +94,8 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		FinishedAt:        wire.AtIfAny(t.FinishedAt),
 		CancelRequestedAt: wire.AtIfAny(t.CancelRequested),
 		MoveRequestedAt:   wire.AtIfAny(t.MoveRequested),
+		MoveRequestedBy:   wire.Given(t.MoveBy),
+		MoveTo:            wire.Given(t.MoveTo),
 		Node:              wire.Given(t.Node),
 		Progress:          t.Progress,
 		ProgressNote:      wire.Given(t.ProgressNote),

@@ -223,10 +223,14 @@ func (e *endpoints) CancelTask(c echo.Context, id wire.TaskID, params CancelTask
 
 // MoveTask answers POST /v1/tasks/{id}/move.
 func (e *endpoints) MoveTask(c echo.Context, id wire.TaskID, _ MoveTaskParams) error {
+	var in wire.TaskMove
+	if err := bind(c, &in); err != nil {
+		return err
+	}
 	if err := e.guardLarge(c, id); err != nil {
 		return err
 	}
-	t, err := e.Control.MoveTask(c.Request().Context(), callerOf(c), id)
+	t, err := e.Control.MoveTask(c.Request().Context(), callerOf(c), id, wire.Value(in.To))
 	return e.answerTask(c, t, err)
 }
 

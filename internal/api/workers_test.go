@@ -407,7 +407,7 @@ func TestWorker_MovesWithItsParams(t *testing.T) {
 	held := wire.ExtendRequest{Attempts: []wire.HeldAttempt{{Task: "a", Attempt: 1, Token: a.Token}}}
 	for _, asked := range []bool{false, true} {
 		if asked {
-			moved, err := w.MoveTaskWithResponse(w.ctx, "a", nil)
+			moved, err := w.MoveTaskWithResponse(w.ctx, "a", nil, wire.TaskMove{})
 			if err != nil || moved.JSON200 == nil || moved.JSON200.MoveRequestedAt == nil {
 				t.Fatalf("%v: %s", err, moved.Body)
 			}

@@ -157,7 +157,7 @@ func (c *Control) finishRun(ctx context.Context, run *tasks.Run, e AttemptEnding
 		return err
 	}
 	e.Result, e.Reason = task.Cut(e.Result, task.ResultLimit), task.CutError(e.Reason, task.ErrorLimit)
-	e.Timeout = c.types.Timeout(run.Task.Definition)
+	e.Timeout, e.Asked = c.types.Timeout(run.Task.Definition), c.wasAskedToMove(run)
 	end := run.End(e, now, rand.Float64())
 	recorded, err := c.store.Tasks.FinishShared(ctx, end)
 	for other, ok := e.After(err); ok; other, ok = e.After(err) {
@@ -174,6 +174,11 @@ func (c *Control) finishRun(ctx context.Context, run *tasks.Run, e AttemptEnding
 	}
 	c.settle(ctx, run, end)
 	return nil
+}
+
+// wasAskedToMove reports whether somebody asked an attempt to move: its task, or its worker by HTTP with all that it runs.
+func (c *Control) wasAskedToMove(run *tasks.Run) bool {
+	return !run.Task.MoveRequested.IsZero() || c.workers != nil && c.workers.Drains(run.Node())
 }
 
 // completeRun gives a run, of which only the token is known, its task. Errors: CodeTaskNotFound, CodeUnavailable.

@@ -54,7 +54,9 @@ func workerOf(n cluster.Node) why.Worker {
 	queues := n.Queues
 	if n.Cordon != nil {
 		queues = n.Cordon.Queues
-		w.Cordon = &why.Cordon{Of: n.Cordon.Of, By: n.Cordon.By, Note: n.Cordon.Note}
+		w.Cordon = &why.Cordon{
+			Of: n.Cordon.Of, By: n.Cordon.By, Note: n.Cordon.Note, Drain: n.Cordon.Drain, Since: n.Cordon.Since,
+		}
 	}
 	for name := range queues {
 		w.Queues = append(w.Queues, name)

@@ -49,7 +49,7 @@ type placer struct {
 	nodes  []int // places of those in the fleet that may run its tasks
 	turns  route.Turns
 	count  int       // how often it was somebody's turn
-	full   time.Time // since when tasks wait for the node of their key; zero if they do not
+	full   time.Time // since when tasks wait for the node of their key or move; zero if they do not
 	used   time.Time
 }
 
@@ -207,7 +207,7 @@ func (p *Planner) place(pool Lane, g *Grant, nodes []route.Candidate, now time.T
 		quota := g.Lanes[lane]
 		quota.turns = []route.Turns{pl.turns}
 		for range quota.Number {
-			place, turns := pl.reach.Route.Place(pl.task(p.o.Seed, now), nodes, pl.turns)
+			place, turns := pl.reach.Place(pl.task(p.o.Seed, now), nodes, pl.turns)
 			i := slices.IndexFunc(nodes, func(c route.Candidate) bool { return c.ID == place.Node })
 			if i < 0 {
 				pl.wait(place, now)
@@ -241,7 +241,7 @@ func (pl *placer) task(seed uint64, now time.Time) route.Task {
 
 // wait notes that the next task waits for a node.
 func (pl *placer) wait(place route.Place, now time.Time) {
-	if place.For == "" {
+	if place.For == "" && place.Still == 0 {
 		pl.full = time.Time{}
 	} else if pl.full.IsZero() {
 		pl.full = now

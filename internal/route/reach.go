@@ -24,6 +24,7 @@ type Reach struct {
 	Prefer Preferences
 	Route  Route
 	Bucket int // of the key of Hash
+	Move   Move
 }
 
 // BucketOf returns the bucket of a key of Hash.
@@ -35,11 +36,17 @@ func BucketOf(key string) int {
 
 // IsZero reports whether the reach says nothing.
 func (r Reach) IsZero() bool {
+	return r.Move == (Move{}) && r.isOpen()
+}
+
+// isOpen reports whether the reach says nothing but a move.
+func (r Reach) isOpen() bool {
 	return r.Select.IsZero() && len(r.Prefer) == 0 && (r.Route.By == "" || r.Route.By == Any)
 }
 
 // A reach is written as one word, which is part of the name of the lane in which its tasks wait: the selector, the
-// preferences and the route, with semicolons between. It has no blanks, and no character that JSON writes otherwise.
+// preferences and the route, with semicolons between, and a move before them. It has no blanks, and no character that
+// JSON writes otherwise.
 var (
 	writeWord = strings.NewReplacer(" ", "~", "<", "{", ">", "}")
 	readWord  = strings.NewReplacer("~", " ", "{", "<", "}", ">")
@@ -55,15 +62,15 @@ const (
 // String returns the word of a reach, "" for one that says nothing. ParseReach reads it. Reaches that mean the same
 // have the same word, but for the order of preferences.
 func (r Reach) String() string {
-	if r.IsZero() {
-		return ""
+	if r.isOpen() {
+		return r.Move.word()
 	}
 	wishes := make([]string, len(r.Prefer))
 	for i, p := range r.Prefer {
 		wishes[i] = strconv.Itoa(p.Weight) + weightMark + p.Select.String()
 	}
 	parts := []string{r.Select.String(), strings.Join(wishes, wishMark), r.route()}
-	return writeWord.Replace(strings.Join(parts, partMark))
+	return r.Move.word() + writeWord.Replace(strings.Join(parts, partMark))
 }
 
 // route returns the text of the route: the strategy, and what it goes by.
@@ -85,8 +92,9 @@ func (r Reach) route() string {
 
 // ParseReach reads what String wrote. Error: the word is none; then somebody has written it by hand.
 func ParseReach(word string) (Reach, error) {
+	move, word := cutMove(word)
 	if word == "" {
-		return Reach{}, nil
+		return Reach{Move: move}, nil
 	}
 	parts := strings.Split(readWord.Replace(word), partMark)
 	if len(parts) != 3 {
@@ -96,7 +104,7 @@ func ParseReach(word string) (Reach, error) {
 	if err != nil {
 		return Reach{}, err
 	}
-	r := Reach{Select: s}
+	r := Reach{Select: s, Move: move}
 	for wish := range strings.SplitSeq(parts[1], wishMark) {
 		if wish == "" {
 			continue

@@ -109,7 +109,7 @@ type Task struct {
 	Anywhere bool
 	Key      string        // of Hash
 	Seed     uint64        // of Random, and where nodes are equal
-	Waited   time.Duration // since it could go to the node of its key for the first time
+	Waited   time.Duration // since it could go to the node of its key, or of its move, for the first time
 }
 
 // Place is where a task goes. The zero value: it waits for any node with a free slot.

@@ -65,7 +65,7 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 		_, err := w.Tasks.Cancel(w.Ctx, ref, "")
 		return err
 	case task.ActMove:
-		_, err := w.Tasks.Move(w.Ctx, run)
+		_, err := w.Tasks.Move(w.Ctx, run, tasks.Asked{})
 		return err
 	case task.ActRetry:
 		_, err := w.Tasks.Retry(w.Ctx, ref)

@@ -58,23 +58,27 @@ type Task struct {
 	DueAt           time.Time // when the first or the next attempt is due, or was due
 	FirstDueAt      time.Time // when the first attempt since the submission or the last retry was due; zero before it is claimed
 	CreatedAt       time.Time
-	Earlier         bool            // created before the present defaults of retries held in its installation: earlier ones apply
-	QueuedAt        time.Time       // when the newest attempt was claimed
-	StartedAt       time.Time       // when a worker began the newest attempt
-	FinishedAt      time.Time       // set in final states only
-	CancelRequested time.Time       // set while a running task is asked to stop
-	MoveRequested   time.Time       // set while a running task is asked to move to another worker
-	Limits          []string        // of which a queued or running task holds a slot, or under which a scheduled one has waited
-	Node            string          // the node that runs or ran the newest attempt
-	Placed          string          // the node to which alone the newest attempt was handed over; "" for none
-	Run             string          // the run token of the newest attempt; a report must carry it
-	Progress        int             // 0 to 100 percent
-	ProgressNote    string          // what the newest attempt is at, at most ProgressNoteLimit bytes
-	Checkpoint      json.RawMessage // the newest one that an attempt saved, compact; nil if there is none, or it was not read
-	Result          string          // the result from the executor, at most ResultLimit bytes
-	Outcome         Outcome         // of the newest attempt, if the task ended with it
-	After           string          // the id of the task with its key whose end it waits for; "" for none, and in lists
-	Error           string          // why the newest attempt did not succeed, at most ErrorLimit bytes
+	Earlier         bool      // created before the present defaults of retries held in its installation: earlier ones apply
+	QueuedAt        time.Time // when the newest attempt was claimed
+	StartedAt       time.Time // when a worker began the newest attempt
+	FinishedAt      time.Time // set in final states only
+	CancelRequested time.Time // set while a running task is asked to stop
+	// MoveRequested is set while a running task is asked to move to another worker, and while it then waits for one.
+	MoveRequested time.Time
+	MoveBy        string          // who asked; "" if nobody knows
+	MoveTo        string          // the id or the name of the node to which it is to go; "" for any other one
+	MovedFrom     string          // of a scheduled task: the node that has given it up, which does not get it next; "" for none
+	Limits        []string        // of which a queued or running task holds a slot, or under which a scheduled one has waited
+	Node          string          // the node that runs or ran the newest attempt
+	Placed        string          // the node to which alone the newest attempt was handed over; "" for none
+	Run           string          // the run token of the newest attempt; a report must carry it
+	Progress      int             // 0 to 100 percent
+	ProgressNote  string          // what the newest attempt is at, at most ProgressNoteLimit bytes
+	Checkpoint    json.RawMessage // the newest one that an attempt saved, compact; nil if there is none, or it was not read
+	Result        string          // the result from the executor, at most ResultLimit bytes
+	Outcome       Outcome         // of the newest attempt, if the task ended with it
+	After         string          // the id of the task with its key whose end it waits for; "" for none, and in lists
+	Error         string          // why the newest attempt did not succeed, at most ErrorLimit bytes
 	// Damage says what of the task cannot be read in Redis: its definition, its state or its payload, so that it does not run, or
 	// another part of it, as its checkpoint. "" if all can be read. The other fields have what can be read; if the definition cannot,
 	// there is no Type.

@@ -33,7 +33,8 @@ type sentencesByKey map[string]string
 
 // notDone says of an action, by the end of its path, that it was refused for what somebody else has done.
 var notDone = sentencesByKey{
-	"retry": "Not retried.", "cancel": "Not cancelled.", "queue": "Not moved.", "now": "Not made due.",
+	"retry": "Not retried.", "cancel": "Not cancelled.", "queue": "Not moved.", "move": "Not moved.",
+	"now": "Not made due.",
 	":do": "Not started.", "stop": "Not stopped.", "pause": "Not paused.", "resume": "Not resumed.",
 	"capacity": "Not set.", "new": "Not put.", "edit": "Not put.", "trigger": "Not triggered.",
 	"rerun": "Not run again.", "run": "Not started.", "delete": "Not deleted.", "rollback": "Not rolled back.",
@@ -73,6 +74,9 @@ var actions = []*action{
 	}},
 	{path: "/tasks/:namespace/:id/queue", do: moveTask, form: taskPath, says: sentencesByKey{
 		"moved": "The task was moved at %s.",
+	}},
+	{path: "/tasks/:namespace/:id/move", do: askToMove, form: taskPath, says: sentencesByKey{
+		"asked-to-move": "Its worker was asked at %s to give it up.",
 	}},
 	{path: "/tasks/:namespace/:id/now", do: runTaskNow, form: taskPath, says: sentencesByKey{
 		"due": "The task was made due at %s.",

@@ -50,7 +50,8 @@ type oneTask struct {
 	Payload    string
 	Result     string
 	Labels     []string
-	MoreLabels int // labels that are not shown
+	MoreLabels int  // labels that are not shown
+	Movable    bool // a handler runs it, which may give it up
 }
 
 func readTask(ctx context.Context, v *visit) (any, string, error) {
@@ -79,6 +80,7 @@ func readTask(ctx context.Context, v *visit) (any, string, error) {
 		return nil, "", unexplained
 	}
 	o.Task, o.Mark, o.Verdict = t, stateMark(t), v.verdict(t)
+	o.Movable = c.CanMove(t)
 	o.Due = t.State == task.Scheduled && !t.WaitsForAnother() && !t.DueAt.After(v.now)
 	if isLong(t.Error) {
 		o.Error = cutHTML(t.Error, shownError)
@@ -195,7 +197,8 @@ func (o oneTask) RunPath(v *view) template.URL {
 
 // Can says what can be done with a task now.
 func (o oneTask) Can(what string) bool {
-	if o.StepOf() != nil && what != "cancel" || o.IsRun() && slices.Contains([]string{"move", "queue", "now"}, what) {
+	ofSteps, notOfRuns := []string{"cancel", "elsewhere"}, []string{"move", "queue", "now"}
+	if o.StepOf() != nil && !slices.Contains(ofSteps, what) || o.IsRun() && slices.Contains(notOfRuns, what) {
 		return false
 	}
 	switch what {
@@ -205,6 +208,8 @@ func (o oneTask) Can(what string) bool {
 		return o.Task.State == task.Scheduled && !o.Due
 	case "move", "queue": // the form that moves it is sent to its queue
 		return o.Task.State == task.Scheduled || o.Task.State == task.Queued
+	case "elsewhere":
+		return o.Task.State == task.Running && o.Task.CancelRequested.IsZero() && o.Movable
 	case "retry":
 		return o.Task.State.Final()
 	}
@@ -222,6 +227,8 @@ func (v *visit) NotOffered(o oneTask) template.HTML {
 		return v.T("It has ended: it cannot be cancelled or moved.")
 	case t.State == task.Running && !t.CancelRequested.IsZero():
 		return v.T("It is asked to stop. When it has ended, it can be retried.")
+	case t.State == task.Running && o.Movable:
+		return v.T("When it has ended, it can be retried.")
 	case t.State == task.Running:
 		return v.T("A worker runs it: it cannot be moved. When it has ended, it can be retried.")
 	case t.State == task.Queued:
@@ -235,7 +242,7 @@ func (v *visit) NotOffered(o oneTask) template.HTML {
 
 // Offers are the actions that the page of a task offers. A retry is offered anew for each end.
 func (o oneTask) Offers() string {
-	all := []string{"cancel", "now", "move", "retry"}
+	all := []string{"cancel", "now", "move", "elsewhere", "retry"}
 	offers := strings.Join(slices.DeleteFunc(all, func(what string) bool { return !o.Can(what) }), " ")
 	if o.Can("retry") {
 		offers += " " + o.Ended()
@@ -315,6 +322,12 @@ func moveTask(ctx context.Context, v *visit, form url.Values) (result, error) {
 	queue := strings.TrimSpace(form.Get("queue"))
 	_, err := v.site.Control.ChangeTask(ctx, v.ofPath(), v.param("id"), control.TaskChange{Queue: &queue})
 	return result{path: v.parent(), said: "moved"}, err
+}
+
+// askToMove asks the worker of a running task to give it up, so that the named node or any other one goes on.
+func askToMove(ctx context.Context, v *visit, form url.Values) (result, error) {
+	_, err := v.site.Control.MoveTask(ctx, v.ofPath(), v.param("id"), strings.TrimSpace(form.Get("to")))
+	return result{path: v.parent(), said: "asked-to-move"}, err
 }
 
 func runTaskNow(ctx context.Context, v *visit, _ url.Values) (result, error) {

@@ -478,3 +478,18 @@ func TestCancel_OfACancelledTaskSaysSo(t *testing.T) {
 		}
 	})
 }
+
+func TestTask_MovesWhatRuns(t *testing.T) {
+	inWorld(t, func(w *world) {
+		testkit.Must(t, w.store.Advance(w.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		ref := w.submit("runs", func(d *task.Definition) { d.Type = "train" })
+		w.begin(ref)
+		page := "/tasks/default/runs"
+		w.expectRefused(page+"/move", w.fill(page, "to", "gone"), "no living node has the id or the name")
+		w.expectDone(page+"/move", w.fill(page, "to", ""), page+"?said=asked-to-move")
+		if got := w.task(ref); got.MoveRequested.IsZero() || got.MoveTo != "" {
+			t.Errorf("it is %+v", got)
+		}
+		w.expect(page, "<dt>Asked to move</dt>", "<dt>Asked by</dt>", "It was asked by ")
+	})
+}

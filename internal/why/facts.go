@@ -69,6 +69,9 @@ type Cordon struct {
 	Of   string // the id or the name that was cordoned
 	By   string // "" if that is not known
 	Note string // why; "" if nobody said
+
+	Drain bool      // what runs there is asked to move
+	Since time.Time // zero if that is not known
 }
 
 // Running is a task that runs.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -104,6 +105,9 @@ func (f TaskFacts) queued() []Reason {
 
 // busy returns whether all slots are taken of the nodes to which the task may go.
 func (f TaskFacts) busy() []Reason {
+	if f.Task.MovedFrom != "" {
+		return f.moved()
+	}
 	if _, ok := f.reach(); ok {
 		return f.occupied()
 	}
@@ -153,10 +157,12 @@ func (f TaskFacts) toEnd() []Reason {
 	case t.CancelRequested.IsZero() && !t.MoveRequested.IsZero():
 		all = append(all, Reason{
 			Code: Moving, Since: t.MoveRequested,
-			Detail: fmt.Sprintf("It was asked to move, and its handler on the node %s has not given it up.", t.Node),
-			Do:     "Wait. A handler that does not look whether it is asked just goes on.",
+			Detail: fmt.Sprintf("It was asked %sto move%s, and its handler on the node %s has not given it up.",
+				by(t.MoveBy), toNode(t.MoveTo), t.Node),
+			Do: "Wait. A handler that does not look whether it is asked just goes on.",
 		})
 	case t.CancelRequested.IsZero():
+		all = append(all, f.drained()...)
 	case t.Type == task.WorkflowType:
 		all = append(all, Reason{
 			Code: Stopping, Since: t.CancelRequested,
@@ -171,6 +177,57 @@ func (f TaskFacts) toEnd() []Reason {
 		})
 	}
 	return all
+}
+
+// drained says that the node of a running task is drained.
+func (f TaskFacts) drained() []Reason {
+	for _, w := range f.Workers {
+		if w.ID == f.Task.Node && w.Alive && w.Cordon != nil && w.Cordon.Drain {
+			return []Reason{{
+				Code: Moving, Since: w.Cordon.Since,
+				Detail: fmt.Sprintf("Its node %s is drained%s, and its handler has not given it up.", w.ID, w.Cordon.why()),
+				Do:     "Wait. A handler that does not look whether it is asked to move just goes on.",
+			}}
+		}
+	}
+	return nil
+}
+
+// moved says where a task goes that its node has given up.
+func (f TaskFacts) moved() []Reason {
+	t := f.Task
+	if t.MovedFrom == "" {
+		return nil
+	}
+	goes := "any other node that can run it"
+	if t.MoveTo != "" {
+		goes = "the node " + t.MoveTo
+	}
+	const text = "The node %s has given it up. It goes to %s if that has a free slot within %s, else wherever it may run."
+	r := Reason{
+		Code: Moving, Since: t.DueAt, Do: "Wait: nothing else holds it up.",
+		Detail: fmt.Sprintf(text, t.MovedFrom, goes, task.FormatDuration(route.MoveWait)),
+	}
+	if !t.MoveRequested.IsZero() {
+		r.Detail += fmt.Sprintf(" That was asked for %sat %s.", by(t.MoveBy), moment(t.MoveRequested))
+	}
+	return []Reason{r}
+}
+
+// by says who did something, with a blank behind it; "" if nobody knows.
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return "by " + who + " "
+}
+
+// toNode says to which node a task is to go, with a blank before it; "" for any.
+func toNode(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " to " + node
 }
 
 // silent says that the worker of a running task does not answer.

@@ -236,6 +236,25 @@ func TestOfTask_SaysWhatKeepsARunFromEnding(t *testing.T) {
 		}
 		expect(t, c.name, why.OfTask(f), c.codes)
 	}
+	drained := path(func(p *why.Path) { p.Workers[0].Cordon = &why.Cordon{By: "ops", Drain: true, Since: now} })
+	runs := task.Task{State: task.Running, Node: "node-2", StartedAt: now.Add(-time.Minute)}
+	moves := runs
+	moves.MoveRequested, moves.MoveBy, moves.MoveTo = now, "ops", "node-3"
+	waits := task.Task{State: task.Scheduled, DueAt: now, MovedFrom: "node-2", MoveRequested: now, MoveBy: "ops"}
+	toNode := waits
+	toNode.MoveTo = "node-3"
+	for words, f := range map[string]why.TaskFacts{
+		"Its node node-2 is drained by ops, and its handler":           {Path: drained, Task: runs},
+		"It was asked by ops to move to node-3, and its handler on":    {Path: path(nil), Task: moves},
+		"The node node-2 has given it up. It goes to any other node":   {Path: path(nil), Task: waits},
+		"It goes to the node node-3 if that has a free slot within 10": {Path: path(nil), Task: toNode},
+		" That was asked for by ops at ":                               {Path: path(nil), Task: toNode},
+	} {
+		got := why.OfTask(f)
+		if len(got) != 1 || got[0].Code != why.Moving || got[0].Since != now || !strings.Contains(got[0].Detail, words) {
+			t.Errorf("%+v, want %q", got, words)
+		}
+	}
 	flow := task.Task{State: task.Running, StartedAt: now.Add(-time.Minute), Attempt: 2, CancelRequested: now}
 	flow.Ref, flow.Type = ref, task.WorkflowType
 	command := "flow why " + ref.ID

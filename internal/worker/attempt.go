@@ -196,6 +196,11 @@ func (a *attempt) perform() error {
 	if a.endedByOther() {
 		return a.settleShared(run)
 	}
+	select {
+	case <-a.moving:
+		e.Asked = true
+	default:
+	}
 	e.Reason, e.Timeout = task.CutError(e.Reason, task.ErrorLimit), a.w.o.Types.Timeout(run.Task.Definition)
 	took := clock.Since(start)
 	a.w.noteResponse(took)

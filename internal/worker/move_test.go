@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -42,22 +44,35 @@ func movable() (_ work, begun chan struct{}, later chan string) {
 	}, begun, later
 }
 
-// expectMove waits until a task that has moved has ended, and says what is wrong with it.
-func (w *world) expectMove(ref task.Ref, later <-chan string) {
+// goOn hands a task over to a node that was given up and waits.
+func (w *world) goOn(ref task.Ref, node string) {
+	w.t.Helper()
+	lane := handover.Lane{Queue: task.DefaultQueue, Type: w.get(ref).Type, Reach: "^node-a^^"}
+	grant := handover.Grant{Lanes: handover.Quotas{lane: {Number: 1, Nodes: []string{node}}}}
+	p := w.store.Partitions.At(w.store.PartitionOf(ref))
+	c, err := p.Lead(fence).Claim(w.t.Context(), 100, grant, time.Second)
+	testkit.Must(w.t, err)
+	testkit.Must(w.t, w.queues.HandOver(w.t.Context(), c.Deliveries, nil).Failure())
+}
+
+// expectMove waits until a task that has moved has ended, and says what is wrong with it. Then it goes on on a node.
+func (w *world) expectMove(ref task.Ref, node string, later <-chan string) {
 	w.t.Helper()
 	w.reaches(ref, task.Scheduled)
 	a := w.last(ref, task.OutcomeMoved)
 	got := w.get(ref)
-	if got.DueAt.After(a.FinishedAt) || !got.MoveRequested.IsZero() || a.Error != "moved at row 5" {
-		const text = "it ended at %s (%s), and is due at %s; asked to move: %s"
-		w.t.Errorf(text, a.FinishedAt, a.Error, got.DueAt, got.MoveRequested)
+	if got.DueAt.After(a.FinishedAt) || got.MovedFrom != a.Node || a.Error != "moved at row 5" {
+		const text = "it ended at %s on %s (%s), and is due at %s; given up by %s"
+		w.t.Errorf(text, a.FinishedAt, a.Node, a.Error, got.DueAt, got.MovedFrom)
 	}
-	w.dispatch()
+	w.dispatch() // into the lane of what was given up
+	w.goOn(ref, node)
 	if got := testkit.Receive(w.t, later, "the second attempt"); got != `{"row":5}` {
 		w.t.Errorf("the second attempt got %q", got)
 	}
-	if got := w.reaches(ref, task.Succeeded); got.MaxAttempts != 2 {
-		w.t.Errorf("it may make %d attempts, want 1 and the one that moved", got.MaxAttempts)
+	if got := w.reaches(ref, task.Succeeded); got.MaxAttempts != 2 || got.MovedFrom != "" {
+		const text = "it may make %d attempts, want 1 and the one that moved; given up by %q"
+		w.t.Errorf(text, got.MaxAttempts, got.MovedFrom)
 	}
 }
 
@@ -69,12 +84,12 @@ func TestMove_HasTheNextAttemptGoOn(t *testing.T) {
 	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
 	testkit.Receive(t, begun, "the attempt")
 	for range 2 { // asking again is harmless
-		got, err := w.useCases().MoveTask(t.Context(), caller, ref.ID)
+		got, err := w.useCases().MoveTask(t.Context(), caller, ref.ID, "")
 		if err != nil && task.CodeOf(err) != task.CodeNotRunning {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
-	w.expectMove(ref, later)
+	w.expectMove(ref, "node-a", later)
 }
 
 // The message to the worker is lost.
@@ -87,8 +102,8 @@ func TestMove_IsFoundWithTheLease(t *testing.T) {
 	testkit.Receive(t, begun, "the attempt")
 	states := string(w.store.KeysOf(ref).States())
 	before := w.db.HGet(t.Context(), states, ref.String()).Val()
-	testkit.Must(t, w.db.HSet(t.Context(), states, ref.String(), before+" 0 0 0 0 1764000000000").Err())
-	w.expectMove(ref, later)
+	testkit.Must(t, w.db.HSet(t.Context(), states, ref.String(), before+" 0 0 0 0 1764000000000::").Err())
+	w.expectMove(ref, "node-a", later)
 }
 
 func TestSetMoving_AsksWhatRunsAndWhatBegins(t *testing.T) {
@@ -99,8 +114,8 @@ func TestSetMoving_AsksWhatRunsAndWhatBegins(t *testing.T) {
 	runs := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
 	testkit.Receive(t, begun, "the attempt")
 	running.SetMoving(true)
-	w.expectMove(runs, later)
-	w.expectMove(w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}}), later)
+	w.expectMove(runs, "node-a", later)
+	w.expectMove(w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}}), "node-a", later)
 }
 
 // A worker that is told to stop asks as well, so that its tasks need not be interrupted.
@@ -113,7 +128,7 @@ func TestRun_AsksToMoveAtItsEnd(t *testing.T) {
 	testkit.Receive(t, begun, "the attempt")
 	running.end()
 	w.start(do, func(o *Options) { o.Node = "node-b" })
-	w.expectMove(ref, later)
+	w.expectMove(ref, "node-b", later)
 }
 
 func TestMove_LeavesAHandlerThatGoesOn(t *testing.T) {
@@ -127,7 +142,7 @@ func TestMove_LeavesAHandlerThatGoesOn(t *testing.T) {
 	})
 	ref := w.submit(task.Definition{})
 	asked := testkit.Receive(t, begun, "the attempt")
-	moved, err := w.useCases().MoveTask(t.Context(), caller, ref.ID)
+	moved, err := w.useCases().MoveTask(t.Context(), caller, ref.ID, "")
 	if err != nil || moved.State != task.Running || moved.MoveRequested.IsZero() {
 		t.Errorf("%+v, %v", moved, err)
 	}
@@ -151,7 +166,7 @@ func TestMove_ComesAfterACancel(t *testing.T) {
 	ref := w.submit(task.Definition{})
 	asked := testkit.Receive(t, begun, "the attempt")
 	w.cancel(ref)
-	moved, err := w.useCases().MoveTask(t.Context(), caller, ref.ID)
+	moved, err := w.useCases().MoveTask(t.Context(), caller, ref.ID, "")
 	if err != nil || moved.CancelRequested.IsZero() || !moved.MoveRequested.IsZero() {
 		t.Errorf("asked to move: %+v, %v", moved, err)
 	}

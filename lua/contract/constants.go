@@ -64,6 +64,7 @@ var Constants = map[string]any{
 	"LANES_LIMIT":           LanesLimit,
 	"PRIORITY_STEP":         task.PriorityStep.Milliseconds(),
 	"PRIORITY_MARKS":        PriorityMarks,
+	"MOVED_MARK":            0.5,    // ms by which the score on the wheel of a task that was given up is less
 	"NOTED_LIMIT":           20_000, // tasks of a partition that lists need a row of, about 1 MB
 	"NOTED_WAKE":            64,     // of them, for which the leader is woken
 	"LISTED_BLOCKS":         index.SegmentBlocks,

@@ -1,6 +1,6 @@
 -- choice: chooses due tasks of queues and lanes, by their names.
 -- needs: arg limit, arg quota
--- includes: changes, turn, closed, waiting, lanes, leaving, apart, slots, nodes
+-- includes: changes, turn, closed, waiting, lanes, moved, leaving, apart, slots, nodes
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
 local holds = {} -- the limits of which each takes a slot, false for none
@@ -73,6 +73,8 @@ local function choose_ready(ready, emptied)
   local found = #names > 0 and redis.call('HMGET', defs_key, unpack(names)) or {}
   local places = places_of(names, found)
   for i, waiting in ipairs(ready) do
+    local reach = places[i] and not places[i].apart and away.reach_in(waiting.name)
+    places[i] = reach and away.place(places[i], reach) or places[i]
     go_on(waiting.name, places[i], waiting.member, waiting.rank, found[i])
   end
 end

@@ -1,11 +1,11 @@
 -- due: when tasks are due.
--- includes: definition, place
+-- includes: definition, moved, place
 
 -- due_at returns when a task is due, as text; nil or false if it is not scheduled, or does not exist. score is that of
 -- the wheel, if it is there.
 local function due_at(member, record, state, score)
   if score or not record then
-    return score
+    return score and away.due(score)
   elseif not state then
     return due_unclaimed(member, record)
   end

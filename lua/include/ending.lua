@@ -56,7 +56,7 @@ local function end_attempt(member, record, fields, to, outcome, reason, delay, r
     remove_later(held_key, member)
   end
   free_slots(member, limits_of_fields(fields))
-  fields.moving = nil
+  fields.moving = outcome == 'moved' and (fields.moving or '0::') .. ':' .. node_of(fields.run) or nil
   fields.state, fields.started, fields.finished, fields.outcome = to, fields.started or ended_at, ended_at, outcome
   if to ~= 'scheduled' then
     forget_checkpoint(member, to)
@@ -74,7 +74,7 @@ local function end_attempt(member, record, fields, to, outcome, reason, delay, r
   if followed then
     announce(to, member, to, fields.attempt, node_of(fields.run), record, ',"due":' .. fields.due .. error_of(reason))
   end
-  put_on_wheel(member, fields.due)
+  put_on_wheel(member, fields.due, fields.moving)
   note_row(member)
   return false
 end

@@ -1,6 +1,6 @@
 -- listings: in which sorted sets tasks are listed.
 -- needs: key defs, arg name
--- includes: number, turn
+-- includes: number, turn, awaited
 
 -- waiting_sets returns the sets in one of which a scheduled task waits.
 local function waiting_sets(member, record)

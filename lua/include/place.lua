@@ -1,6 +1,6 @@
 -- place: where scheduled tasks wait: on the wheel or in a set of ready tasks. A set has what is due and finds no room,
 -- of a queue, of a lane, or of all tasks without a name.
--- includes: turn, damage
+-- includes: turn, moved, awaited, damage
 
 -- score_of returns the score of a member in a set, as text; nil if there is none.
 local function score_of(set, member)
@@ -11,7 +11,7 @@ end
 local function due_of(member, record)
   local due = score_of(wheel_key, member)
   if due then
-    return due
+    return away.due(due)
   end
   for _, name in ipairs(names_of_waiting(member, record)) do
     local rank = try(score_of, ready_key(name), member)

@@ -2,7 +2,8 @@
 -- started, run, progress, cancel, finished, outcome and moving. What many tasks need at once works on the text; parse_state and
 -- format_state are for the rest. A mark, ">", behind max_attempts says that the end of the task owes a follow-up. Behind
 -- that, "@" and a node say to which one alone it was handed over. Behind that, "+" and limits say of which a live task
--- holds a slot, or under which a scheduled one has waited.
+-- holds a slot, or under which a scheduled one has waited. The field moving is the time of the request to move, the node
+-- to which the task is to go and who asked, with colons between; behind them, once it was given up, the node that did so.
 -- includes: nothing
 
 local state_fields = {

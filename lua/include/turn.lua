@@ -75,12 +75,3 @@ local function names_of(queue, task_type, fair, limits, reach)
   names[#names + 1], names[#names + 2] = queue, lane
   return names
 end
-
--- names_of_waiting returns the names under which a task with that record may wait: its own ones, and UNNAMED. Its state
--- says which limits it had when it began to wait.
-local function names_of_waiting(member, record)
-  local task_type, queue, _, fair, _, _, reach = read_start(record)
-  local names = names_of(queue, task_type, fair, limits_in(redis.call('HGET', states_key, member) or ''), reach)
-  names[#names + 1] = UNNAMED
-  return names
-end

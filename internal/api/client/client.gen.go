@@ -838,6 +838,9 @@ type FinishAttemptJSONRequestBody = AttemptEnd
 // ReportAttemptJSONRequestBody defines body for ReportAttempt for application/json ContentType.
 type ReportAttemptJSONRequestBody = AttemptReport
 
+// MoveTaskJSONRequestBody defines body for MoveTask for application/json ContentType.
+type MoveTaskJSONRequestBody = TaskMove
+
 // ReportProgressJSONRequestBody defines body for ReportProgress for application/json ContentType.
 type ReportProgressJSONRequestBody = ProgressReport
 
@@ -1957,6 +1960,24 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 	ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// MoveTaskWithBody Ask that running work moves to another worker
+	//
+	// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
+	// saves its checkpoint and ends the attempt as `moved`, which does not count for `retry.max_attempts`. The task is due
+	// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
+	// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
+	//
+	// The next attempt goes to the node that `to` names, else to any but the one that it leaves. If there is no such node,
+	// or none has a free slot within 10 s, it goes wherever the task may run.
+	//
+	// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
+	// workflows are `task_cannot_move`: nothing tells their work to give up.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
+	MoveTaskWithBody(ctx context.Context, id TaskID, params *MoveTaskParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// MoveTask Ask that running work moves to another worker
 	//
 	// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
@@ -1964,11 +1985,16 @@ type ClientInterface interface {
 	// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
 	// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
 	//
+	// The next attempt goes to the node that `to` names, else to any but the one that it leaves. If there is no such node,
+	// or none has a free slot within 10 s, it goes wherever the task may run.
+	//
 	// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
 	// workflows are `task_cannot_move`: nothing tells their work to give up.
 	//
+	// Takes a body of the `application/json` content type.
+	//
 	// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
-	MoveTask(ctx context.Context, id TaskID, params *MoveTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+	MoveTask(ctx context.Context, id TaskID, params *MoveTaskParams, body MoveTaskJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ReportProgressWithBody Tell how far a task has come
 	//
@@ -4148,6 +4174,34 @@ func (c *Client) ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams
 	return c.Client.Do(req)
 }
 
+// MoveTaskWithBody Ask that running work moves to another worker
+//
+// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
+// saves its checkpoint and ends the attempt as `moved`, which does not count for `retry.max_attempts`. The task is due
+// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
+// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
+//
+// The next attempt goes to the node that `to` names, else to any but the one that it leaves. If there is no such node,
+// or none has a free slot within 10 s, it goes wherever the task may run.
+//
+// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
+// workflows are `task_cannot_move`: nothing tells their work to give up.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
+func (c *Client) MoveTaskWithBody(ctx context.Context, id TaskID, params *MoveTaskParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMoveTaskRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // MoveTask Ask that running work moves to another worker
 //
 // Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
@@ -4155,12 +4209,17 @@ func (c *Client) ReadLogs(ctx context.Context, id TaskID, params *ReadLogsParams
 // again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
 // the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
 //
+// The next attempt goes to the node that `to` names, else to any but the one that it leaves. If there is no such node,
+// or none has a free slot within 10 s, it goes wherever the task may run.
+//
 // One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
 // workflows are `task_cannot_move`: nothing tells their work to give up.
 //
+// Takes a body of the `application/json` content type.
+//
 // Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
-func (c *Client) MoveTask(ctx context.Context, id TaskID, params *MoveTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewMoveTaskRequest(c.Server, id, params)
+func (c *Client) MoveTask(ctx context.Context, id TaskID, params *MoveTaskParams, body MoveTaskJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMoveTaskRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -9887,8 +9946,19 @@ func NewReadLogsRequest(server string, id TaskID, params *ReadLogsParams) (*http
 	return req, nil
 }
 
-// NewMoveTaskRequest constructs an http.Request for the MoveTask method
-func NewMoveTaskRequest(server string, id TaskID, params *MoveTaskParams) (*http.Request, error) {
+// NewMoveTaskRequest calls the generic MoveTask builder with application/json body
+func NewMoveTaskRequest(server string, id TaskID, params *MoveTaskParams, body MoveTaskJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewMoveTaskRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewMoveTaskRequestWithBody constructs an http.Request for the MoveTask method, with any body, and a specified content type
+func NewMoveTaskRequestWithBody(server string, id TaskID, params *MoveTaskParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -9940,10 +10010,12 @@ func NewMoveTaskRequest(server string, id TaskID, params *MoveTaskParams) (*http
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -12095,6 +12167,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/tasks/{id}/logs (the `ReadLogs` operationId).
 	ReadLogsWithResponse(ctx context.Context, id TaskID, params *ReadLogsParams, reqEditors ...RequestEditorFn) (*ReadLogsResponse, error)
 
+	// MoveTaskWithBodyWithResponse Ask that running work moves to another worker
+	//
+	// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
+	// saves its checkpoint and ends the attempt as `moved`, which does not count for `retry.max_attempts`. The task is due
+	// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
+	// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
+	//
+	// The next attempt goes to the node that `to` names, else to any but the one that it leaves. If there is no such node,
+	// or none has a free slot within 10 s, it goes wherever the task may run.
+	//
+	// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
+	// workflows are `task_cannot_move`: nothing tells their work to give up.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
+	MoveTaskWithBodyWithResponse(ctx context.Context, id TaskID, params *MoveTaskParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MoveTaskResponse, error)
+
 	// MoveTaskWithResponse Ask that running work moves to another worker
 	//
 	// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
@@ -12102,13 +12192,16 @@ type ClientWithResponsesInterface interface {
 	// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
 	// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
 	//
+	// The next attempt goes to the node that `to` names, else to any but the one that it leaves. If there is no such node,
+	// or none has a free slot within 10 s, it goes wherever the task may run.
+	//
 	// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
 	// workflows are `task_cannot_move`: nothing tells their work to give up.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
-	MoveTaskWithResponse(ctx context.Context, id TaskID, params *MoveTaskParams, reqEditors ...RequestEditorFn) (*MoveTaskResponse, error)
+	MoveTaskWithResponse(ctx context.Context, id TaskID, params *MoveTaskParams, body MoveTaskJSONRequestBody, reqEditors ...RequestEditorFn) (*MoveTaskResponse, error)
 
 	// ReportProgressWithBodyWithResponse Tell how far a task has come
 	//
@@ -18983,6 +19076,30 @@ func (c *ClientWithResponses) ReadLogsWithResponse(ctx context.Context, id TaskI
 	return ParseReadLogsResponse(rsp)
 }
 
+// MoveTaskWithBodyWithResponse Ask that running work moves to another worker
+//
+// Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
+// saves its checkpoint and ends the attempt as `moved`, which does not count for `retry.max_attempts`. The task is due
+// again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
+// the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
+//
+// The next attempt goes to the node that `to` names, else to any but the one that it leaves. If there is no such node,
+// or none has a free slot within 10 s, it goes wherever the task may run.
+//
+// One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
+// workflows are `task_cannot_move`: nothing tells their work to give up.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
+func (c *ClientWithResponses) MoveTaskWithBodyWithResponse(ctx context.Context, id TaskID, params *MoveTaskParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MoveTaskResponse, error) {
+	rsp, err := c.MoveTaskWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMoveTaskResponse(rsp)
+}
+
 // MoveTaskWithResponse Ask that running work moves to another worker
 //
 // Asks the worker of a running task to give it up, which `move_requested_at` shows. A handler that can go on elsewhere
@@ -18990,14 +19107,17 @@ func (c *ClientWithResponses) ReadLogsWithResponse(ctx context.Context, id TaskI
 // again at once, and goes on from the checkpoint. A handler that does not give up just goes on. The request ends with
 // the attempt, and asking again is harmless. A task that was asked to stop stays as it is.
 //
+// The next attempt goes to the node that `to` names, else to any but the one that it leaves. If there is no such node,
+// or none has a free slot within 10 s, it goes wherever the task may run.
+//
 // One that does not run is `task_not_running`. Tasks of dtsd's own types, such as `shell` and `http`, and runs of
 // workflows are `task_cannot_move`: nothing tells their work to give up.
 //
-// Returns a wrapper object for the known response body format(s).
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/tasks/{id}/move (the `MoveTask` operationId).
-func (c *ClientWithResponses) MoveTaskWithResponse(ctx context.Context, id TaskID, params *MoveTaskParams, reqEditors ...RequestEditorFn) (*MoveTaskResponse, error) {
-	rsp, err := c.MoveTask(ctx, id, params, reqEditors...)
+func (c *ClientWithResponses) MoveTaskWithResponse(ctx context.Context, id TaskID, params *MoveTaskParams, body MoveTaskJSONRequestBody, reqEditors ...RequestEditorFn) (*MoveTaskResponse, error) {
+	rsp, err := c.MoveTask(ctx, id, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

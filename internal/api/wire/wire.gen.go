@@ -1187,6 +1187,8 @@ const (
 	TaskFieldLabels            TaskField = "labels"
 	TaskFieldLimitKey          TaskField = "limit_key"
 	TaskFieldMoveRequestedAt   TaskField = "move_requested_at"
+	TaskFieldMoveRequestedBy   TaskField = "move_requested_by"
+	TaskFieldMoveTo            TaskField = "move_to"
 	TaskFieldNode              TaskField = "node"
 	TaskFieldOnEnd             TaskField = "on_end"
 	TaskFieldOnce              TaskField = "once"
@@ -1236,6 +1238,10 @@ func (e TaskField) Valid() bool {
 	case TaskFieldLimitKey:
 		return true
 	case TaskFieldMoveRequestedAt:
+		return true
+	case TaskFieldMoveRequestedBy:
+		return true
+	case TaskFieldMoveTo:
 		return true
 	case TaskFieldNode:
 		return true
@@ -4667,8 +4673,14 @@ type Task struct {
 	// attempt that is `snoozed`, `interrupted` or `moved`.
 	MaxAttempts int `json:"max_attempts"`
 
-	// MoveRequestedAt When it was asked to move to another worker, while the attempt runs.
+	// MoveRequestedAt When it was asked to move to another worker, until that one has it.
 	MoveRequestedAt *Time `json:"move_requested_at,omitempty"`
+
+	// MoveRequestedBy Who asked it to move; left out if nobody knows.
+	MoveRequestedBy *string `json:"move_requested_by,omitempty"`
+
+	// MoveTo The id or the name of the node to which it is to move; left out for any other one.
+	MoveTo *string `json:"move_to,omitempty"`
 
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
@@ -4860,6 +4872,13 @@ type TaskList struct {
 
 	// Warnings What belongs to the list and cannot be read in Redis, so that it is left out; this field is, if there is nothing.
 	Warnings ListWarnings `json:"warnings,omitempty,omitzero"`
+}
+
+// TaskMove defines model for TaskMove.
+type TaskMove struct {
+	// To The id or the name of the node that is to go on with the task; left out for any other one. It must live, take
+	// tasks of that queue and type, be neither cordoned nor the one that runs the task, and match where the task may run.
+	To *string `json:"to,omitempty"`
 }
 
 // TaskOnce The key of the task, and how it was submitted.

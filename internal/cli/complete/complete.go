@@ -47,6 +47,9 @@ func (o offer) command(noun string, cmd *cobra.Command) {
 	if noun == "task" && cmd.Name() == "requeue" {
 		_ = cmd.RegisterFlagCompletionFunc("to", o.values(queues))
 	}
+	if noun == "task" && cmd.Name() == "move" {
+		_ = cmd.RegisterFlagCompletionFunc("to", o.values(nodes))
+	}
 	if names, many := argumentOf(noun, cmd.Use); names != nil {
 		cmd.ValidArgsFunction = o.arguments(names, many, cmd.ValidArgsFunction)
 	}

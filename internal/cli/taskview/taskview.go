@@ -33,6 +33,9 @@ func Sentence(p *printer.Printer, t wire.Task) string {
 		words = append(words, "asked to stop")
 	case t.State == wire.StateRunning && t.MoveRequestedAt != nil:
 		words = append(words, "asked to move")
+		if t.MoveTo != nil {
+			words = append(words, "to", *t.MoveTo)
+		}
 	case duration(t) > 0:
 		words = append(words, "after", p.Text(duration(t)))
 	}

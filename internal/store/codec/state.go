@@ -47,9 +47,38 @@ func DecodeState(t *task.Task, text string) error {
 	}
 	t.Run, t.CancelRequested = field(7), at(9)
 	t.Progress, t.ProgressNote = decodeProgress(field(8))
-	t.FinishedAt, t.Outcome, t.MoveRequested = at(10), task.Outcome(field(11)), at(12)
+	t.FinishedAt, t.Outcome = at(10), task.Outcome(field(11))
+	decodeMove(t, field(12))
 	t.Node = NodeOf(t.Run)
 	return nil
+}
+
+// moveSeparator is between the parts of the field moving of a state.
+const moveSeparator = ":"
+
+// decodeMove reads the field moving of a state: when and to which node the task was asked to move, who asked, and which
+// node has given it up.
+func decodeMove(t *task.Task, field string) {
+	at, rest, _ := strings.Cut(field, moveSeparator)
+	to, rest, _ := strings.Cut(rest, moveSeparator)
+	by, from, _ := strings.Cut(rest, moveSeparator)
+	by, _ = url.QueryUnescape(by)
+	t.MoveRequested, t.MoveTo, t.MoveBy, t.MovedFrom = FromMS(Number(at)), to, by, from
+}
+
+// FormatAsker returns who asks for a move as it is in a state.
+func FormatAsker(by string) string { return url.QueryEscape(by) }
+
+// formatMove returns the text that decodeMove reads.
+func formatMove(t task.Task) string {
+	if t.MoveRequested.IsZero() && t.MovedFrom == "" {
+		return "0"
+	}
+	parts := []string{msText(t.MoveRequested), t.MoveTo, FormatAsker(t.MoveBy)}
+	if t.MovedFrom != "" {
+		parts = append(parts, t.MovedFrom)
+	}
+	return strings.Join(parts, moveSeparator)
 }
 
 // isNumber reports whether a text is a number from 0 on, in decimal.
@@ -98,7 +127,7 @@ func FormatState(t task.Task) string {
 	fields := []string{
 		string(t.State), strconv.Itoa(t.Attempt), attempts, msText(t.FirstDueAt), msText(t.DueAt),
 		msText(t.QueuedAt), msText(t.StartedAt), cmp.Or(t.Run, "0"), strconv.Itoa(t.Progress), msText(t.CancelRequested),
-		msText(t.FinishedAt), cmp.Or(string(t.Outcome), "0"), msText(t.MoveRequested),
+		msText(t.FinishedAt), cmp.Or(string(t.Outcome), "0"), formatMove(t),
 	}
 	for len(fields) > 2 && fields[len(fields)-1] == "0" {
 		fields = fields[:len(fields)-1]

@@ -92,11 +92,13 @@ func (l *Leader) Claim(ctx context.Context, limit int, g handover.Grant, look ti
 	return claimed, nil
 }
 
-// place notes to which nodes deliveries go. Both are in the order of the claim.
+// place notes to which nodes deliveries go, and of those that were given up their reach. Both are in the order of the
+// claim.
 func place(deliveries []task.Delivery, placed []lua.ClaimPlaced) {
 	for i := range deliveries {
-		if len(placed) > 0 && deliveries[i].Reach != "" && deliveries[i].Ref.String() == placed[0].Member {
-			deliveries[i].Node, placed = placed[0].Node, placed[1:]
+		d := &deliveries[i]
+		if len(placed) > 0 && d.Ref.String() == placed[0].Member {
+			d.Node, d.Reach, placed = placed[0].Node, cmp.Or(placed[0].Reach, d.Reach), placed[1:]
 		}
 	}
 }

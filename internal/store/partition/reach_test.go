@@ -1,6 +1,7 @@
 package partition_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -151,4 +153,86 @@ func TestReach_ItsTasksCanBeCancelled(t *testing.T) {
 		t.Errorf("%v were claimed", got.Deliveries)
 	}
 	w.CheckSets()
+}
+
+// A task that a node has given up waits apart from others, and the next claim says where it goes.
+func TestClaim_KnowsWhatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	testkit.Must(t, w.Store.Advance(w.Ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+	for _, reach := range []string{"", inEurope} {
+		ref := w.Create(task.Definition{
+			Ref: w.NameIn(0, task.DefaultNamespace, "a"+fmt.Sprint(len(reach))), Type: "report", Reach: reach,
+		}).Ref
+		own := handover.Lane{Queue: task.DefaultQueue, Type: "report", Reach: reach}
+		claim := func() partition.Claimed {
+			if reach == "" {
+				return claimTo(t, w, ref, handover.Lane{Queue: "other"})
+			}
+			return claimTo(t, w, ref, own, "n1")
+		}
+		claim()
+		claimed := claim()
+		run, err := w.Tasks.Begin(w.Ctx, ref, 1, "n1#1")
+		testkit.Must(t, err)
+		_, err = w.Tasks.Move(w.Ctx, run, tasks.Asked{To: "n-2", By: "ops at 1:2"})
+		testkit.Must(t, err)
+		end := tasks.End{Run: run, State: task.Scheduled, Outcome: task.OutcomeMoved, Last: 26}
+		testkit.Must(t, w.Tasks.FinishEach(w.Ctx, []tasks.End{end})[0])
+		got := w.Get(ref)
+		if got.MovedFrom != "n1" || got.MoveTo != "n-2" || got.MoveBy != "ops at 1:2" || got.MoveRequested.IsZero() {
+			t.Errorf("it is %+v", got)
+		}
+		moved := own
+		moved.Reach = "^n1^n-2^" + reach
+		claimed = claim()
+		if _, waits := claimed.Backlog[moved]; !waits || len(claimed.Deliveries) != 0 {
+			t.Errorf("%v wait, and %v were claimed; want it in the lane %v", claimed.Backlog, claimed.Deliveries, moved)
+		}
+		w.CheckSets()
+		ended, err := w.Tasks.Attempts(w.Ctx, ref)
+		testkit.Must(t, err)
+		if got := w.Get(ref); !got.DueAt.Equal(ended[0].FinishedAt) {
+			t.Errorf("it is due at %s, want when it was given up, at %s", got.DueAt, ended[0].FinishedAt)
+		}
+		claimed = claimTo(t, w, ref, moved, "n2")
+		all := claimed.Deliveries
+		if len(all) != 1 || all[0].Node != "n2" || handover.LaneOf(all[0]) != moved {
+			t.Fatalf("%+v were claimed", all)
+		}
+		w.CheckSets()
+		if got := w.Get(ref); got.Placed != "n2" || got.MovedFrom != "" || !got.MoveRequested.IsZero() {
+			t.Errorf("then it is %+v", got)
+		}
+		testkit.Must(t, w.Leader(ref).TakeBack(w.Ctx, claimed.Deliveries, true))
+		w.CheckSets()
+		if again := claimTo(t, w, ref, own, "n1"); len(again.Deliveries) != 1 {
+			t.Errorf("what the node has not taken waits in %v", again.Backlog)
+		}
+	}
+}
+
+// A task that was given up and waits can be cancelled, on the wheel and in its lane.
+func TestCancel_OfWhatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	testkit.Must(t, w.Store.Advance(w.Ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+	for _, claims := range []int{0, 1} {
+		ref := w.Create(task.Definition{Ref: w.NameIn(0, task.DefaultNamespace, fmt.Sprint(claims))}).Ref
+		run := w.Begin(ref)
+		end := tasks.End{Run: run, State: task.Scheduled, Outcome: task.OutcomeMoved, Last: 26}
+		testkit.Must(t, w.Tasks.FinishEach(w.Ctx, []tasks.End{end})[0])
+		for range claims {
+			claimTo(t, w, ref, handover.Lane{Queue: "other"})
+		}
+		if got := w.Get(ref); got.State != task.Scheduled || got.MovedFrom == "" || got.DueAt.IsZero() {
+			t.Errorf("it is %+v", got)
+		}
+		_, err := w.Tasks.Cancel(w.Ctx, ref, "")
+		testkit.Must(t, err)
+		w.CheckSets()
+		if got := w.Get(ref); got.State != task.Cancelled {
+			t.Errorf("it is %s", got.State)
+		}
+	}
 }

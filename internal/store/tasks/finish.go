@@ -32,6 +32,7 @@ type Ending struct {
 	Final   bool          // no further attempt can succeed, whatever the retry policy allows
 	Wait    time.Duration // least time until the next attempt; with OutcomeSnoozed, just that time
 	Snooze  bool          // the target asks for Wait: the attempt does not count, as far as task.Task.Snooze allows that
+	Asked   bool          // somebody asked the attempt to move
 	Timeout time.Duration // of the next attempt
 	Pause   time.Duration // how long the limits of the task's keys are to be paused; 0: not at all
 }
@@ -68,7 +69,7 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 			return end.uncounted(now, now)
 		}
 	case task.OutcomeMoved, task.OutcomeSnoozed:
-		due, err := now, r.Task.Moved(now)
+		due, err := now, r.Task.Moved(now, e.Asked)
 		if e.Outcome == task.OutcomeSnoozed {
 			due, err = r.Task.PutOff(now, e.Wait)
 		}

@@ -26,6 +26,8 @@ func TestEnd_HasAttemptsThatDoNotCount(t *testing.T) {
 		return tasks.End{State: task.Scheduled, Delay: delay, Last: last}
 	}
 	moved := tasks.Ending{Outcome: task.OutcomeMoved, Reason: "no file yet"}
+	asked := moved
+	asked.Asked = true
 	failed := func(why string) tasks.End {
 		return tasks.End{State: task.Failed, Outcome: task.OutcomeFailed, Reason: "no file yet; not " + why}
 	}
@@ -54,11 +56,13 @@ func TestEnd_HasAttemptsThatDoNotCount(t *testing.T) {
 		"moved too late": {
 			within(once, 999*time.Millisecond), 1, 1, moved, failed("moved again: retry.max_elapsed (999ms) would be over"),
 		},
-		"interrupted":              {twice, 2, 2, stop, again(0, 3)},
-		"the only one is":          {once, 1, 1, stop, tasks.End{State: task.Failed}},
-		"interrupted too often":    {twice, 1000, 1000, stop, tasks.End{State: task.Failed}},
-		"interrupted just in time": {within(twice, time.Second), 2, 2, stop, again(0, 3)},
-		"interrupted too late":     {within(twice, time.Second-1), 2, 2, stop, tasks.End{State: task.Failed}},
+		"moved too late, and asked": {within(once, 999*time.Millisecond), 1, 1, asked, again(0, 2)},
+		"asked to move too often":   {twice, 1000, 1000, asked, failed("moved again: 1000 attempts were made")},
+		"interrupted":               {twice, 2, 2, stop, again(0, 3)},
+		"the only one is":           {once, 1, 1, stop, tasks.End{State: task.Failed}},
+		"interrupted too often":     {twice, 1000, 1000, stop, tasks.End{State: task.Failed}},
+		"interrupted just in time":  {within(twice, time.Second), 2, 2, stop, again(0, 3)},
+		"interrupted too late":      {within(twice, time.Second-1), 2, 2, stop, tasks.End{State: task.Failed}},
 	} {
 		d := task.Definition{Ref: task.Ref{ID: "hourly@20261125T020000Z"}, Type: "noop", Retry: c.policy}
 		due := now.Add(-time.Second)
