@@ -60,8 +60,9 @@ func TestClient_KeepsWorkflows(t *testing.T) {
 		read, err := c.GetWorkflow(ctx, "all")
 		testkit.Must(t, err)
 		say := read.Definition.Steps[0]
-		if got := (turn{say.Priority, say.FairKey, say.FairWeight, say.LimitKey, say.Cost}); got != (turn{3, "k", 2, "b,a", 5}) {
-			t.Errorf("the first step is read with %+v", got)
+		waits := turn{say.Priority, say.FairKey, say.FairWeight, say.LimitKey, say.Cost}
+		if waits != (turn{3, "k", 2, "b,a", 5}) {
+			t.Errorf("the first step is read with %+v", waits)
 		}
 		wanted := everything().Steps[0]
 		want, got := placed{wanted.Select, wanted.Prefer, wanted.Route}, placed{say.Select, say.Prefer, say.Route}

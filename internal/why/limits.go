@@ -68,7 +68,8 @@ func (l Limit) tooDear(cost int) (detail, do string) {
 	}
 	detail = fmt.Sprintf("The task has the cost %d, and the limit %s has %d %s: it can never start.",
 		cost, l.of(), most, has)
-	do = fmt.Sprintf("Raise the limit: dtsctl limit set '%s' --%s %d; or change the task: dtsctl task change ID --cost %d.",
+	do = fmt.Sprintf("Raise the limit: dtsctl limit set '%s' --%s %d; "+
+		"or change the task: dtsctl task change ID --cost %d.",
 		l.Of, flag, cost, most)
 	return detail, do
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 )
 
-// startsWithin is how much longer than tasks without limits a task may wait while all of its limits have free slots, and
-// nothing happens to anybody. On a busy machine, all of them wait.
+// startsWithin is how much longer than tasks without limits a task may wait while all of its limits have free slots,
+// and nothing happens to anybody. On a busy machine, all of them wait.
 const startsWithin = 3 * time.Second
 
 // limited is a task with limits.
@@ -30,8 +30,8 @@ type hold struct {
 	task string
 }
 
-// judgeLimits: never do more tasks of a limit run than it has slots, as seen by the handlers. No task waits long while all
-// of its limits have free slots. What Redis has lost excuses the time after that.
+// judgeLimits: never do more tasks of a limit run than it has slots, as seen by the handlers. No task waits long
+// while all of its limits have free slots. What Redis has lost excuses the time after that.
 func judgeLimits(tasks []limited, p *past) (v verdict) {
 	holds := make(map[string][]hold)
 	slots := make(map[string]int)
@@ -86,8 +86,8 @@ func (p *past) hasLostBefore(at time.Time) bool {
 	return slices.ContainsFunc(p.lost, func(l loss) bool { return !l.from.After(at) })
 }
 
-// waits returns the time in which the task could begin, and had not begun; false if that is not known, if it may not run
-// anywhere, or if something happened then.
+// waits returns the time in which the task could begin, and had not begun; false if that is not known, if it may not
+// run anywhere, or if something happened then.
 func (t limited) waits(p *past) (_ span, known bool) {
 	if t.ready.IsZero() || t.place != nil || len(t.calls) == 0 {
 		return span{}, false
