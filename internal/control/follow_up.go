@@ -15,22 +15,16 @@ var parentPayload, _ = json.Marshal(task.Parent{
 // checkOutbox checks the fields of a task that nodes of earlier releases do not know, and what follows it: the
 // executors of follow-ups must be able to read the payloads that they have. Errors: CodeInvalid, and that of ctx.
 func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength int) error {
-	if added := addedField(d); added != "" && !c.store.HasOutbox() {
+	if added := c.unknownField(d); added != "" {
 		return olderNodes(added)
-	}
-	if d.LimitKey != "" && !c.store.HasLimits() {
-		return olderNodes("limit_key")
-	}
-	if d.Reach != "" && !c.store.HasRoutes() {
-		return olderNodes("select")
-	}
-	if d.Cost != 0 && !c.store.HasRoutes() {
-		return olderNodes("cost")
 	}
 	var errs []error
 	field := "on_end.task"
 	for _, next := range d.FollowUps() {
 		idLength += task.FollowUpRoom
+		if added := c.unknownField(next); added != "" {
+			return task.Within(field, olderNodes(added))
+		}
 		switch {
 		case next.Type == task.WorkflowType && next.Payload == nil:
 			errs = append(errs, task.Invalid(field+".payload", "is missing: a run of a workflow has one"))
@@ -51,6 +45,23 @@ func (c *Control) checkOutbox(ctx context.Context, d task.Definition, idLength i
 // olderNodes is the error for a field that nodes of earlier releases do not know.
 func olderNodes(field string) error {
 	return task.Invalid(field, "works as soon as no living node is of an earlier release: see dtsctl node list")
+}
+
+// unknownField returns the first field of a task that a living node does not know; "" if all know all fields that it
+// has.
+func (c *Control) unknownField(d task.Definition) string {
+	added := addedField(d)
+	switch {
+	case added != "" && !c.store.HasOutbox():
+		return added
+	case d.LimitKey != "" && !c.store.HasLimits():
+		return "limit_key"
+	case d.Reach != "" && !c.store.HasRoutes():
+		return "select"
+	case d.Cost != 0 && !c.store.HasRoutes():
+		return "cost"
+	}
+	return ""
 }
 
 // addedField returns the first field of a task that nodes of earlier releases do not know; "" if it has none.
