@@ -131,11 +131,12 @@ func TestPauseKey_HoldsUpTheKey(t *testing.T) {
 		return nil
 	})
 	start(t, w.Run)
-	submit := func(id, key string, times int) {
-		_, err := c.Submit(t.Context(), dts.Submission{ID: id, Type: "call", LimitKey: key, Payload: times})
+	submit := func(id, key string, times int, delay time.Duration) {
+		s := dts.Submission{ID: id, Type: "call", LimitKey: key, Payload: times, Delay: delay}
+		_, err := c.Submit(t.Context(), s)
 		testkit.Must(t, err)
 	}
-	submit("first", "tenant-7", 2)
+	submit("first", "tenant-7", 2, 0)
 	var l *dts.Limit
 	testkit.Eventually(t, "the key is paused", func() bool {
 		l, err = c.Limit(t.Context(), "key:tenant-7")
@@ -144,8 +145,8 @@ func TestPauseKey_HoldsUpTheKey(t *testing.T) {
 	if l.By != "task first" || l.Note != "HTTP 429" {
 		t.Errorf("it is %+v", l)
 	}
-	submit("second", "tenant-7", 1)
-	submit("other", "tenant-8", 1)
+	submit("second", "tenant-7", 1, time.Second) // by then, all leaders have heard of the pause
+	submit("other", "tenant-8", 1, 0)
 	for _, id := range []string{"other", "first", "second"} {
 		got, err := c.Wait(t.Context(), id)
 		testkit.Must(t, err)

@@ -83,11 +83,23 @@ func (w *workerRig) join(b *backend) *rig {
 }
 
 // dispatch does what the leader does.
-func (w *workerRig) dispatch() {
+func (w *workerRig) dispatch() { w.claim(handover.Grant{Default: 1000}) }
+
+func (w *workerRig) claim(g handover.Grant) handover.Backlog {
 	w.t.Helper()
-	claimed, err := w.store.Partitions.At(0).Lead(fence).Claim(w.ctx, 100, handover.Grant{Default: 1000}, time.Second)
+	claimed, err := w.store.Partitions.At(0).Lead(fence).Claim(w.ctx, 100, g, time.Second)
 	testkit.Must(w.t, err)
 	testkit.Must(w.t, w.queues.HandOver(w.ctx, claimed.Deliveries, nil).Failure())
+	return claimed.Backlog
+}
+
+// dispatchTo does so with what was given up, which is to go to a worker.
+func (w *workerRig) dispatchTo(worker string) {
+	lanes := make(handover.Quotas)
+	for lane := range w.claim(handover.Grant{Default: 1000}) {
+		lanes[lane] = handover.Quota{Number: 1, Nodes: []string{worker}}
+	}
+	w.claim(handover.Grant{Default: 1000, Lanes: lanes})
 }
 
 func (w *workerRig) submit(id string, retry *wire.Retry) {
@@ -428,7 +440,7 @@ func TestWorker_MovesWithItsParams(t *testing.T) {
 	if n := w.counted(task.OutcomeMoved); n != 1 {
 		t.Errorf("%v ends are counted", n)
 	}
-	w.dispatch()
+	w.dispatchTo("py-2")
 	if next := w.take("py-2", 1)[0]; next.Attempt != 2 || string(next.Checkpoint) != `{"row":5}` {
 		t.Errorf("the next attempt is %+v", next)
 	}

@@ -15,6 +15,7 @@ var besideUseCases = map[string]string{
 	"Chores":         "no caller asks for it: a leader does it",
 	"KeepBulks":      "no caller asks for it: a leader does it",
 	"Arrive":         "lets in what a use case is about to begin",
+	"CanMove":        "explains a task that a use case has returned",
 	"Now":            "tells the time, and reads no data",
 	"TakePage":       "bounds the memory of what a use case has returned",
 	"TakeCostlyPage": "bounds how many costly use cases pages call at once",
