@@ -17,7 +17,7 @@ import (
 )
 
 // limits are those of each round, by name, with their slots. They are set before any work.
-var limits = map[string]int{"key:*": 2, "key:narrow": 1, "type:go": 4}
+var limits = map[string]int{"key:*": 4, "key:narrow": 2, "type:go": 6}
 
 // limitKeys are the keys of tasks, with commas between; "" is none.
 var limitKeys = []string{"", "", "", "", "", "", "", "a", "a", "b", "a,narrow", "b,c"}
