@@ -22,7 +22,7 @@ func labelled(values map[string]string) route.Labels {
 	}
 }
 
-// inZones returns a planner with nodes a, b and c of two slots each, of which a and b are in zone eu, and a lane of
+// inZones returns a planner with nodes a, b and c of two slots each. Nodes a and b are in zone eu. It has a lane of
 // tasks for these nodes by a route, which have waited in partition 1.
 func inZones(by string) (*Planner, Lane) {
 	p := New(Options{HandOver: 4, Partitions: 16, Look: never, Ask: time.Second})

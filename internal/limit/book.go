@@ -439,10 +439,10 @@ func (b *Book) Asks(need Need, rules *Table, now time.Time) bool {
 		return false
 	}
 	for _, limit := range need.Limits {
-		s := b.of(limit)
+		s := b.shares[limit]
 		rule, _ := rules.For(limit)
 		switch {
-		case s.phase != ready || rule.Paused.After(now):
+		case s == nil || s.phase != ready || rule.Paused.After(now):
 			return false
 		case s.free(rule, now) >= need.cost():
 		case s.count-s.holders >= need.cost():
@@ -473,8 +473,8 @@ func (b *Book) RoomBeside(limit string, cost, used int, rules *Table, now time.T
 	return s.room(rule, max(cost, 1), used, now)
 }
 
-// Barred returns, for each of the needs, the limits of which its tasks may take nothing: a need before it has too
-// little, and would never have enough if others took that.
+// Barred returns, for each of the needs, the limits that its tasks must leave alone: a need before it has too little,
+// and would never have enough if others took that.
 func (b *Book) Barred(needs []Need, rules *Table, now time.Time) [][]string {
 	barred := make([][]string, len(needs))
 	if !slices.ContainsFunc(needs, func(n Need) bool { return n.Cost > 1 }) {
@@ -494,7 +494,7 @@ func (b *Book) Barred(needs []Need, rules *Table, now time.Time) [][]string {
 	return barred
 }
 
-// short returns the limit of which something is free, and too little for a task; none if a limit before lacks more.
+// short returns the first limit that has too little for a task; none if that limit has nothing free.
 func (b *Book) short(need Need, rules *Table, now time.Time) []string {
 	for i, limit := range need.Limits {
 		rule, _ := rules.For(limit)

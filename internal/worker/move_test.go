@@ -14,7 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// newestWorld is a world in the newest layout, as one all nodes of which are of this release.
+// newestWorld is a world in the newest layout: all of its nodes are of this release.
 func newestWorld(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)

@@ -25,7 +25,7 @@ const inEurope = "gpu,zone~in~(eu,us);;round"
 // european is the lane of tasks that may run there only.
 var european = handover.Lane{Queue: task.DefaultQueue, Type: "report", Reach: inEurope}
 
-// claimTo claims tasks of the partition of a task, of which the next of a lane go to nodes.
+// claimTo claims tasks of the partition of a task. The next ones of a lane go to nodes.
 func claimTo(t *testing.T, w *storetest.World, in task.Ref, lane handover.Lane, nodes ...string) partition.Claimed {
 	t.Helper()
 	grant := storetest.Quotas
