@@ -29,7 +29,7 @@ func TestBasePath_WorksBehindAProxy(t *testing.T) {
 	b.click(`nav a[data-key=t]`)
 	b.await("#live", "Live")
 	b.click(`#rows a`)
-	b.await("#live", "Live")
+	b.await("#verdict", "Runs")
 	b.click(`summary.red`)
 	b.click(`form[action$="/cancel"] button`)
 	b.await("[role=status].note", "was cancelled, or was asked to stop, at")

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -317,18 +318,29 @@ func (b *tab) awaitValue(what, expression, text string) {
 	}
 }
 
-// click clicks the middle of an element with the mouse.
+// click clicks the middle of an element with the mouse, when it is there and stands still.
 func (b *tab) click(selector string) {
 	b.t.Helper()
-	at := eval[[]float64](b, fmt.Sprintf(`(() => {
+	ctx, cancel := context.WithTimeout(b.ctx, testkit.Limit)
+	defer cancel()
+	middle := fmt.Sprintf(`(() => {
 		const e = document.querySelector(%q);
 		if (!e) return [];
 		e.scrollIntoView({block: "center"});
 		const r = e.getBoundingClientRect();
 		return [r.x + r.width / 2, r.y + r.height / 2];
-	})()`, selector))
-	if len(at) != 2 {
-		b.t.Fatalf("there is no %s; the page: %.2000s", selector, b.text("body"))
+	})()`, selector)
+	var before []float64
+	for pause := time.NewTicker(20 * time.Millisecond); ; <-pause.C {
+		at, err := chromedp.Run(ctx, chromedp.Evaluate[[]float64](middle))
+		switch {
+		case ctx.Err() != nil:
+			b.t.Fatalf("there is no %s that stands still; the page: %.2000s", selector, b.text("body"))
+		case err == nil && len(at) == 2 && slices.Equal(at, before):
+			b.do(chromedp.MouseClickXY(at[0], at[1]))
+			return
+		case err == nil: // else the page is being read again
+			before = at
+		}
 	}
-	b.do(chromedp.MouseClickXY(at[0], at[1]))
 }
