@@ -30,9 +30,10 @@ type Node struct {
 	ID       string
 	Queues   map[string]int // that it serves, with their weights
 	Types    []string       // of the tasks that it runs; none if it does not say: it runs all
-	Capacity int            // most tasks that it runs at once
-	Running  int
-	Placed   map[string]int // of those that run: how many were handed to it alone, by queue
+	Capacity int            // its slots: most tasks that it runs at once, if each holds one
+	Largest  map[string]int // by queue: slots of its largest pool that serves it; nil: Capacity
+	Running  int            // slots that are taken
+	Placed   map[string]int // of these: how many tasks hold that were handed to it alone, by queue
 	Guest    bool           // it is no dtsd, but a worker by HTTP
 
 	Name     string
@@ -54,6 +55,15 @@ func (n Node) types() []string {
 // runs reports whether the node runs tasks of a type, "" for any.
 func (n Node) runs(taskType string) bool {
 	return taskType == "" || len(n.Types) == 0 || slices.Contains(n.Types, taskType)
+}
+
+// hasSlots reports whether a task that holds so many slots can run on the node. Guests run tasks of one slot only.
+func (n Node) hasSlots(queue string, slots int) bool {
+	largest, pools := n.Largest[queue]
+	if !pools {
+		largest = n.Capacity
+	}
+	return slots <= 1 || !n.Guest && slots <= min(largest, n.Capacity)
 }
 
 // fleet knows how many attempts the workers of each queue and type can run at once.

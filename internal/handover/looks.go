@@ -22,6 +22,7 @@ const NoLevel = -1
 type Look struct {
 	Waiting int            // deliveries that wait for a worker
 	Active  int            // of a queue of one node: those that it has taken
+	Further int            // of a queue of one node: slots beyond one of those that hold several
 	Paused  bool           // nobody takes any
 	Ended   int64          // deliveries that have ended so far
 	Types   map[string]int // how many of those that wait have each type, if workers pass over some, else nil: an estimate

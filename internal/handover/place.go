@@ -21,7 +21,7 @@ const (
 // nodeRoom is what is known of what one node has: how much of its slots is taken, and how often it was chosen.
 type nodeRoom struct {
 	seen     map[string]seenQueue // by queue
-	reserved int                  // tasks that claims may be handing to it at the moment
+	reserved int                  // slots of tasks that claims may be handing to it at the moment
 	used     float64
 	lastUsed time.Time
 	doubted  time.Time // its heartbeat when it left a delivery too long; zero if it has not
@@ -29,7 +29,7 @@ type nodeRoom struct {
 
 // seenQueue is a queue of one node.
 type seenQueue struct {
-	tasks int       // that wait there, or that the node runs
+	slots int       // of tasks that wait there, or that the node runs
 	still int       // looks in a row that have found as many
 	at    time.Time // of the look
 	asked time.Time // when a look was asked for; zero: ask again
@@ -49,14 +49,15 @@ type placer struct {
 	nodes  []int // places of those in the fleet that may run its tasks
 	turns  route.Turns
 	count  int       // how often it was somebody's turn
-	full   time.Time // since when tasks wait for the node of their key or move; zero if they do not
+	full   time.Time // since when tasks wait for the node of their key or move, or for slots; zero if they do not
 	used   time.Time
 }
 
 // placing is to which nodes the tasks of a quota go, and whose turn it was before each of them and after the last one.
 type placing struct {
 	turns []route.Turns
-	count int // of the placer, when all were chosen
+	count int       // of the placer, when all were chosen
+	full  time.Time // of the placer, before that
 }
 
 // placer returns the placer of a pool with a reach.
@@ -85,7 +86,8 @@ func (p *Planner) placer(pool Lane) *placer {
 func (pl *placer) setNodes(pool Lane, workers []Node) {
 	pl.nodes = pl.nodes[:0]
 	for i := range workers {
-		if !pl.broken && workers[i].serves(pool) && pl.reach.Select.Matches(workers[i].Labels) {
+		fits := workers[i].serves(pool) && workers[i].hasSlots(pool.Queue, pl.reach.Holds())
+		if !pl.broken && fits && pl.reach.Select.Matches(workers[i].Labels) {
 			pl.nodes = append(pl.nodes, i)
 		}
 	}
@@ -123,20 +125,21 @@ func (p *Planner) room(id string) *nodeRoom {
 	return n
 }
 
-// load is how many tasks a node has, as far as known: those that it runs by its heartbeat. What was handed to it alone
-// is known better from the looks at its queues.
+// load is how many slots the tasks of a node hold, as far as known: those that it runs by its heartbeat. What was
+// handed to it alone is known better from the looks at its queues.
 func (n *nodeRoom) load(of Node, now time.Time) int {
 	load := of.Running + n.reserved
 	for queue, s := range n.seen {
 		if now.Sub(s.at) <= seenFor {
-			load += s.tasks - of.Placed[queue]
+			load += s.slots - of.Placed[queue]
 		}
 	}
 	return max(load, 0)
 }
 
 // candidates returns the nodes that may run tasks of a pool. Of the slots that are free each leader may fill a part,
-// and none of a node that cannot take tasks now.
+// and none of a node that cannot take tasks now. A task of several slots needs more than a part: for it all of them
+// count, and two leaders may choose one node at once.
 func (p *Planner) candidates(pool Lane, now time.Time) []route.Candidate {
 	pl := p.placer(pool)
 	all := make([]route.Candidate, 0, len(pl.nodes))
@@ -148,7 +151,10 @@ func (p *Planner) candidates(pool Lane, now time.Time) []route.Candidate {
 			LastUsed: n.lastUsed, Used: n.used, Prefer: pl.reach.Prefer.Sum(of.Labels),
 		}
 		free := max(c.Slots-c.Running, 0)
-		if c.Spare = free; p.canTake(pool, of, n, now) {
+		switch c.Shut = !p.canTake(pool, of, n, now); {
+		case c.Shut:
+			c.Spare = free
+		case pl.reach.Holds() == 1:
 			c.Spare = free - p.share(free)
 		}
 		all = append(all, c)
@@ -161,11 +167,14 @@ func (p *Planner) canTake(pool Lane, of Node, n *nodeRoom, now time.Time) bool {
 	switch {
 	case p.paused[pool.Queue] || p.servers[task.NodeQueue(pool.Queue, of.ID)] != Answers:
 		return false
-	case !n.doubted.IsZero() && n.doubted.Equal(of.Beat):
+	case n.isDoubted(of):
 		return false
 	}
 	return now.Sub(n.seen[pool.Queue].at) <= seenFor
 }
+
+// isDoubted reports whether the node left a delivery too long, and has not beaten since.
+func (n *nodeRoom) isDoubted(of Node) bool { return !n.doubted.IsZero() && n.doubted.Equal(of.Beat) }
 
 // grantNodes adds what may be claimed of a pool with a reach, if some of its tasks wait in the partition, and to which
 // nodes they go. What comes new waits until there is a node for it. It returns whether there is something.
@@ -180,16 +189,32 @@ func (p *Planner) grantNodes(partition int, pool Lane, f *flow, r *rooms, g *Gra
 		return false
 	}
 	nodes := p.candidates(pool, now)
-	f.free = 0
-	for _, c := range nodes {
-		f.free += max(c.Slots-c.Running-c.Spare, 0)
-	}
+	f.free = pl.room(nodes, now)
 	own, keyed := f.portions(partition, r)
 	if len(f.plain.line) == 0 {
 		own = Quota{}
 	}
 	g.add(pool, own, keyed)
 	return p.place(pool, g, nodes, now)
+}
+
+// room returns for how many tasks the nodes have room. When tasks of several slots have found none for a while, there
+// is room for one where a node may keep slots for it.
+func (pl *placer) room(nodes []route.Candidate, now time.Time) (tasks int) {
+	slots := pl.reach.Holds()
+	for _, c := range nodes {
+		tasks += max(c.Slots-c.Running-c.Spare, 0) / slots
+	}
+	if tasks > 0 || slots == 1 {
+		return tasks
+	}
+	if pl.full.IsZero() {
+		pl.full = now
+	}
+	if now.Sub(pl.full) >= route.GatherWait && slices.ContainsFunc(nodes, route.Candidate.MayGather) {
+		return 1
+	}
+	return 0
 }
 
 // place chooses the nodes for the tasks of a pool that a claim may take, and takes the number of them back for which
@@ -205,7 +230,7 @@ func (p *Planner) place(pool Lane, g *Grant, nodes []route.Candidate, now time.T
 	slices.SortFunc(lanes, byName)
 	for _, lane := range lanes {
 		quota := g.Lanes[lane]
-		quota.turns = []route.Turns{pl.turns}
+		quota.turns, quota.full = []route.Turns{pl.turns}, pl.full
 		for range quota.Number {
 			place, turns := pl.reach.Place(pl.task(p.o.Seed, now), nodes, pl.turns)
 			i := slices.IndexFunc(nodes, func(c route.Candidate) bool { return c.ID == place.Node })
@@ -215,11 +240,12 @@ func (p *Planner) place(pool Lane, g *Grant, nodes []route.Candidate, now time.T
 			}
 			pl.full, pl.turns, pl.count = time.Time{}, turns, pl.count+1
 			nodes[i] = nodes[i].HandOver(now)
+			nodes[i].Waiting += pl.reach.Holds() - 1
 			quota.Nodes, quota.turns = append(quota.Nodes, place.Node), append(quota.turns, turns)
 		}
 		quota.Number, quota.count = len(quota.Nodes), pl.count
 		for _, id := range quota.Nodes {
-			p.room(id).reserved++
+			p.room(id).reserved += pl.reach.Holds()
 			some = true
 		}
 		g.Lanes[lane] = quota
@@ -241,7 +267,7 @@ func (pl *placer) task(seed uint64, now time.Time) route.Task {
 
 // wait notes that the next task waits for a node.
 func (pl *placer) wait(place route.Place, now time.Time) {
-	if place.For == "" && place.Still == 0 {
+	if place.For == "" && place.Still == 0 && pl.reach.Holds() == 1 {
 		pl.full = time.Time{}
 	} else if pl.full.IsZero() {
 		pl.full = now
@@ -254,19 +280,22 @@ func (p *Planner) placed(lane Lane, quota Quota, claimed int, now time.Time) {
 	if len(quota.Nodes) == 0 {
 		return
 	}
+	pl := p.placer(lane.pool())
 	for i, id := range quota.Nodes {
 		n := p.room(id)
-		n.reserved--
+		n.reserved -= pl.reach.Holds()
 		if i < claimed {
 			s := n.seen[lane.Queue]
-			s.tasks++
+			s.slots += pl.reach.Holds()
 			n.seen[lane.Queue] = s
 			c := route.Candidate{Used: n.used, LastUsed: n.lastUsed}.HandOver(now)
 			n.used, n.lastUsed = c.Used, c.LastUsed
 		}
 	}
-	if pl := p.placer(lane.pool()); pl.count == quota.count {
-		pl.turns = quota.turns[min(claimed, len(quota.Nodes))]
+	if pl.count == quota.count {
+		if pl.turns = quota.turns[min(claimed, len(quota.Nodes))]; claimed == 0 {
+			pl.full = quota.full
+		}
 	}
 }
 
@@ -311,8 +340,8 @@ func (p *Planner) lookedAt(name string, look Look, now time.Time) {
 	queue, id := task.SplitNodeQueue(name)
 	if id != "" {
 		s := p.room(id).seen[queue]
-		if tasks := look.Waiting + look.Active; tasks != s.tasks || s.at.IsZero() {
-			s.tasks, s.still = tasks, 0
+		if slots := look.Waiting + look.Active + look.Further; slots != s.slots || s.at.IsZero() {
+			s.slots, s.still = slots, 0
 		} else {
 			s.still++
 		}
@@ -331,15 +360,33 @@ func (p *Planner) mayTake(d task.Delivery) bool {
 	return slices.ContainsFunc(p.placer(pool).nodes, func(i int) bool { return p.fleet.Workers[i].ID == d.Node })
 }
 
+// Stays reports whether a delivery of several slots that its node has not taken stays there: no other node has as many
+// free ones. The node takes it next, and keeps what becomes free for it. It would gain nothing elsewhere.
+func (p *Planner) Stays(d task.Delivery, now time.Time) bool {
+	pl := p.placer(LaneOf(d))
+	if pl.reach.Holds() == 1 || !p.mayTake(d) {
+		return false
+	}
+	return !slices.ContainsFunc(pl.nodes, func(i int) bool {
+		of := p.fleet.Workers[i]
+		n := p.room(of.ID)
+		takes := p.servers[task.NodeQueue(d.Queue, of.ID)] == Answers && !n.isDoubted(of)
+		return of.ID != d.Node && takes && of.Capacity-n.load(of, now) >= pl.reach.Holds()
+	})
+}
+
 // Left tells that nodes did not take deliveries for a while that were handed to them alone. A node that had free slots
 // for them gets no further ones until its next heartbeat: it may be dead.
 func (p *Planner) Left(deliveries []task.Delivery, now time.Time) {
-	left := make(map[string]int)
+	left, most := make(map[string]int), make(map[string]int) // slots by node
 	for _, d := range deliveries {
-		left[d.Node]++
+		slots := route.SlotsOf(d.Reach)
+		left[d.Node] += slots
+		most[d.Node] = max(most[d.Node], slots)
 	}
 	for _, of := range p.fleet.Workers {
-		if n := p.room(of.ID); left[of.ID] > 0 && n.load(of, now)-left[of.ID] < of.Capacity {
+		n := p.room(of.ID)
+		if left[of.ID] > 0 && n.load(of, now)-left[of.ID]+most[of.ID] <= of.Capacity {
 			n.doubted = of.Beat
 		}
 	}

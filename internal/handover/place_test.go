@@ -92,7 +92,7 @@ func TestGrant_GivesNothingToNodesThatCannot(t *testing.T) {
 		"one left deliveries": {func(p *Planner) { p.Left([]task.Delivery{{Node: "a"}}, start) }, nil, []string{"b", "b"}},
 		"one left deliveries as it was full": {func(p *Planner) {
 			p.fleet.Workers[0].Running = 2
-			p.room("a").seen["default"] = seenQueue{tasks: 1, at: start}
+			p.room("a").seen["default"] = seenQueue{slots: 1, at: start}
 			p.Left([]task.Delivery{{Node: "a"}}, start)
 			p.fleet.Workers[0].Running = 1
 			clear(p.room("a").seen)
@@ -192,7 +192,8 @@ func TestHasRoom_OfANodeWakesItsTasks(t *testing.T) {
 }
 
 // Nodes come, go and run other tasks, claims take as many as they like, and looks are as late as they may be. No node
-// gets a task for which it has no free slot or that it may not run, and none is free while a task may run there.
+// gets a task for which it has too few free slots or that it may not run, and none is free while a task may run there.
+// A task of several slots that has waited goes to a node with too few of them, but only one at a time.
 func TestGrant_FillsTheNodesThatMayRunTasks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -204,7 +205,8 @@ func fillNodes(t *testing.T, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 0))
 	p := New(Options{HandOver: 4, Partitions: 16, Look: never, Ask: time.Second})
-	now, runs := start, make(map[string][]int) // by node: tasks that run by lane
+	now, runs := start, make(map[string][]int) // by node: the slots of the tasks that it has
+	keeps := make(map[string]bool)             // nodes that keep slots for a task
 	lanes := make([]Lane, 3)
 	waiting := make([]int, len(lanes))
 	for i := range lanes {
@@ -212,7 +214,8 @@ func fillNodes(t *testing.T, seed uint64) {
 			"weighted", "hash:3:", "busy_over:n2,n0", ""}[r.IntN(12)]
 		lanes[i] = Lane{
 			Queue: "default", Type: "u",
-			Reach: fmt.Sprintf("%s;%s;%s", []string{"", "z=0", "z~in~(0,1)"}[r.IntN(3)], []string{"", "5*z=1"}[r.IntN(2)], by),
+			Reach: fmt.Sprintf("%s;%s;%s%s", []string{"", "z=0", "z~in~(0,1)"}[r.IntN(3)], []string{"", "5*z=1"}[r.IntN(2)],
+				by, []string{"", "", ";2", ";3"}[r.IntN(4)]),
 		}
 		waiting[i] = r.IntN(12)
 	}
@@ -245,11 +248,20 @@ func fillNodes(t *testing.T, seed uint64) {
 		p.setBacklog(1, backlog)
 		tasks := make(map[string]int)
 		for id, of := range runs {
-			tasks["default@"+id] = len(of)
+			tasks["default@"+id] = sum(of)
 		}
 		p.looks(tasks, now)
+		var mayGather [3]bool // by lane: its tasks have waited long enough to go to a node with too few free slots
+		for i, lane := range lanes {
+			mayGather[i] = p.gathers(lane, now)
+		}
 		g, _ := p.Grant(1, false, now)
 		claimed, after := make(map[Lane]int), make(Backlog)
+		keptBefore := make(map[string]bool)
+		for _, n := range f.Workers {
+			keptBefore[n.ID] = sum(runs[n.ID]) > n.Capacity
+		}
+		gathered := make(map[string]int) // by node: the slots of a task that has come, and may wait there
 		for i, lane := range lanes {
 			quota := g.Lanes[lane]
 			if len(quota.Nodes) != quota.Number {
@@ -258,9 +270,14 @@ func fillNodes(t *testing.T, seed uint64) {
 			claimed[lane] = min(quota.Number, waiting[i])
 			waiting[i] -= claimed[lane]
 			for _, id := range quota.Nodes[:claimed[lane]] {
-				runs[id] = append(runs[id], i)
+				slots := route.SlotsOf(lane.Reach)
+				runs[id] = append(runs[id], slots)
+				if mayGather[i] {
+					gathered[id] = max(gathered[id], slots)
+				}
 				of := p.placer(lane).nodes
-				if !slices.ContainsFunc(of, func(k int) bool { return f.Workers[k].ID == id }) {
+				isFit := slices.ContainsFunc(of, func(k int) bool { return f.Workers[k].ID == id })
+				if !isFit || keptBefore[id] {
 					t.Fatalf("seed %d, step %d: a task of %v goes to %s", seed, step, lane, id)
 				}
 			}
@@ -270,12 +287,29 @@ func fillNodes(t *testing.T, seed uint64) {
 		}
 		p.Claimed(1, g, Outcome{Claimed: claimed, Found: Found{Backlog: after}}, now)
 		for _, n := range f.Workers {
-			if len(runs[n.ID]) > n.Capacity {
-				t.Fatalf("seed %d, step %d: %s has %d tasks", seed, step, n.ID, len(runs[n.ID]))
+			taken, kept := sum(runs[n.ID]), gathered[n.ID]
+			if keeps[n.ID] = keeps[n.ID] || kept > 0 && taken-kept <= n.Capacity; taken <= n.Capacity {
+				delete(keeps, n.ID)
+			} else if !keeps[n.ID] {
+				t.Fatalf("seed %d, step %d: the tasks of %s hold %v slots", seed, step, n.ID, runs[n.ID])
 			}
 		}
 		again(t, p, lanes, waiting, runs, now.Add(silentPause<<slowest), fmt.Sprintf("seed %d, step %d", seed, step))
 	}
+}
+
+// gathers reports whether tasks of several slots have waited so long that one of them may go to a node with too few.
+func (p *Planner) gathers(lane Lane, now time.Time) bool {
+	pl := p.placer(lane)
+	return pl.reach.Holds() > 1 && !pl.full.IsZero() && now.Sub(pl.full) >= route.GatherWait
+}
+
+// sum adds up numbers.
+func sum(numbers []int) (all int) {
+	for _, n := range numbers {
+		all += n
+	}
+	return all
 }
 
 // again looks again, and fails unless something may be claimed exactly if a task waits and a node for it has a free
@@ -284,12 +318,15 @@ func again(t *testing.T, p *Planner, lanes []Lane, waiting []int, runs map[strin
 	t.Helper()
 	tasks, want := make(map[string]int), false
 	for _, n := range p.fleet.Workers {
-		tasks["default@"+n.ID] = len(runs[n.ID])
+		taken := sum(runs[n.ID])
+		tasks["default@"+n.ID] = taken
 		for i, lane := range lanes {
 			reach, err := route.ParseReach(lane.Reach)
 			testkit.Must(t, err)
 			listed := len(reach.Route.Order) == 0 || slices.Contains(reach.Route.Order, n.Name)
-			want = want || waiting[i] > 0 && listed && reach.Select.Matches(n.Labels) && len(runs[n.ID]) < n.Capacity
+			slots := reach.Holds()
+			room := taken+slots <= n.Capacity || slots <= n.Capacity && taken <= n.Capacity && p.gathers(lane, now)
+			want = want || waiting[i] > 0 && listed && reach.Select.Matches(n.Labels) && room
 		}
 	}
 	p.looks(tasks, now)
@@ -305,5 +342,74 @@ func again(t *testing.T, p *Planner, lanes []Lane, waiting []int, runs map[strin
 			}
 		}
 		p.Claimed(1, g, Outcome{Claimed: map[Lane]int{}, Found: Found{Backlog: backlog}}, now)
+	}
+}
+
+// When a task of several slots has waited for a node with as many free ones, it goes to the node with the most. That
+// keeps what becomes free for it, and gets no other task until it has all.
+func TestGrant_HasANodeKeepSlotsForATask(t *testing.T) {
+	t.Parallel()
+	p, _ := inZones("first")
+	for i, running := range []int{2, 1, 2} {
+		p.fleet.Workers[i].Running = running
+	}
+	lane := Lane{Queue: "default", Type: "u", Reach: ";;;2"}
+	backlog := Backlog{lane: start.Add(-time.Minute), {Queue: "default", Type: "u", Reach: "zone=eu;;first"}: start}
+	p.setBacklog(1, Backlog{lane: start.Add(-time.Minute)})
+	for _, waited := range []time.Duration{0, time.Second, route.GatherWait - time.Second} {
+		p.looks(nil, start.Add(waited))
+		if g, ok := p.Grant(1, false, start.Add(waited)); ok {
+			t.Errorf("after %s, it may claim %+v", waited, g.Lanes[lane])
+		}
+	}
+	now := start.Add(route.GatherWait)
+	for range 2 { // a claim that takes nothing changes nothing
+		p.looks(nil, now)
+		g, ok := p.Grant(1, false, now)
+		if q := g.Lanes[lane]; !ok || !slices.Equal(q.Nodes, []string{"b"}) {
+			t.Fatalf("after %s, it may claim %+v", route.GatherWait, q)
+		}
+		p.Claimed(1, g, Outcome{Claimed: map[Lane]int{}, Found: Found{Backlog: Backlog{lane: start}}}, now)
+		now = now.Add(time.Second)
+	}
+	p.looks(nil, now)
+	g, _ := p.Grant(1, false, now)
+	p.Claimed(1, g, Outcome{Claimed: map[Lane]int{lane: 1}, Found: Found{Backlog: backlog}}, now)
+	d := task.Delivery{Queue: "default", Type: "u", Reach: lane.Reach, Node: "b"}
+	p.looks(map[string]int{"default@b": 2}, now.Add(time.Second))
+	if g, ok := p.Grant(1, false, now.Add(time.Second)); ok || !p.Stays(d, now.Add(time.Second)) {
+		t.Errorf("while b keeps slots, it may claim %+v", g.Lanes)
+	}
+	p.fleet.Workers[2].Running = 0
+	if p.Stays(d, now.Add(time.Second)) {
+		t.Error("it stays at b, while c has two free slots")
+	}
+}
+
+// Nodes that have too few slots in all get no task, nor do workers by HTTP. A node with pools has those of the largest.
+func TestGrant_GivesTasksOfSeveralSlotsToNodesThatHaveAsMany(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(n *Node)
+		want   []string
+	}{
+		"both have":      {func(*Node) {}, []string{"a", "b"}},
+		"one is small":   {func(n *Node) { n.Capacity = 1 }, []string{"b"}},
+		"one is a guest": {func(n *Node) { n.Guest = true }, []string{"b"}},
+		"small pools":    {func(n *Node) { n.Largest = map[string]int{"default": 1} }, []string{"b"}},
+		"large pools":    {func(n *Node) { n.Largest = map[string]int{"default": 2} }, []string{"a", "b"}},
+	} {
+		p, _ := inZones("first")
+		f := inZonesFleet(start)
+		f.Leaders = 2 // each of them may fill a node
+		c.change(&f.Workers[0])
+		p.SetFleet(f)
+		lane := Lane{Queue: "default", Type: "u", Reach: "zone=eu;;first;2"}
+		p.setBacklog(1, Backlog{lane: start})
+		p.looks(nil, start)
+		g, _ := p.Grant(1, false, start)
+		if q := g.Lanes[lane]; !slices.Equal(q.Nodes, c.want) {
+			t.Errorf("%s: they go to %v, want %v", name, q.Nodes, c.want)
+		}
 	}
 }

@@ -12,10 +12,11 @@ type Candidate struct {
 	ID   string // new at each start
 	Name string // stays after a restart
 
-	Slots   int // most tasks that it runs at once
-	Running int // tasks that it runs
-	Waiting int // deliveries for it alone that it has not begun
-	Spare   int // free slots that are not for this leader: others fill them, or the node cannot take anything now
+	Slots   int  // most tasks that it runs at once, if each holds one
+	Running int  // slots of the tasks that it runs
+	Waiting int  // slots of deliveries for it alone that it has not begun
+	Spare   int  // free slots that are not for this leader: others fill them, or the node cannot take anything now
+	Shut    bool // it cannot take anything now
 
 	CPU      float64       // share in use, 0 to 1; NaN if it is not known
 	Memory   float64       // share in use, 0 to 1; NaN if it is not known
@@ -44,10 +45,10 @@ func (c *Candidate) usedBy(now time.Time) float64 {
 	return c.Used * math.Exp(-max(now.Sub(c.LastUsed), 0).Hours()/recent.Hours())
 }
 
-// load is how many tasks the node has.
+// load is how many slots the tasks hold that the node has.
 func (c *Candidate) load() int { return c.Running + c.Waiting }
 
-// free is how many more tasks the node may get now. It is negative if the node has too many.
+// free is how many more slots tasks may get there now. It is negative if the node has too many tasks.
 func (c *Candidate) free() int { return c.Slots - c.load() - c.Spare }
 
 // hasRoom reports whether the node has a free slot.

@@ -58,8 +58,24 @@ func (m Move) among(nodes []Candidate) []Candidate {
 func (c *Candidate) Is(node string) bool { return node != "" && (c.ID == node || c.Name == node) }
 
 // Place decides where a task goes, as Route.Place does. One that was given up waits for some of the nodes up to
-// MoveWait: Place.Still says how much of that is left. nodes are all that match the selector.
+// MoveWait, and one of several slots for a node with as many free ones up to GatherWait: Place.Still says how much of
+// that is left. nodes are all that match the selector and have as many slots.
 func (r Reach) Place(t Task, nodes []Candidate, turns Turns) (Place, Turns) {
+	if r.Holds() == 1 {
+		return r.place(t, nodes, turns)
+	}
+	place, next := r.place(t, r.withRoom(nodes), turns)
+	switch still := GatherWait - t.Waited; {
+	case place.Node != "":
+		return place, next
+	case still > 0:
+		return Place{For: place.For, Still: still}, turns
+	}
+	return r.place(t, r.gathering(nodes), turns)
+}
+
+// place is Place for nodes that have a free slot only if they have as many as the task needs.
+func (r Reach) place(t Task, nodes []Candidate, turns Turns) (Place, Turns) {
 	still := MoveWait - t.Waited
 	first := r.Move.among(nodes)
 	if r.Move == (Move{}) || len(first) == len(nodes) || still <= 0 {

@@ -24,8 +24,15 @@ type Reach struct {
 	Prefer Preferences
 	Route  Route
 	Bucket int // of the key of Hash
+	Slots  int // of its node that a task holds while it runs; 0 stands for 1
 	Move   Move
 }
+
+// SlotsLimit is the most slots of its node that a task can hold.
+const SlotsLimit = 100
+
+// Holds returns how many slots of its node a task holds.
+func (r Reach) Holds() int { return max(r.Slots, 1) }
 
 // BucketOf returns the bucket of a key of Hash.
 func BucketOf(key string) int {
@@ -41,12 +48,12 @@ func (r Reach) IsZero() bool {
 
 // isOpen reports whether the reach says nothing but a move.
 func (r Reach) isOpen() bool {
-	return r.Select.IsZero() && len(r.Prefer) == 0 && (r.Route.By == "" || r.Route.By == Any)
+	return r.Select.IsZero() && len(r.Prefer) == 0 && (r.Route.By == "" || r.Route.By == Any) && r.Slots <= 1
 }
 
 // A reach is written as one word, which is part of the name of the lane in which its tasks wait: the selector, the
-// preferences and the route, with semicolons between, and a move before them. It has no blanks, and no character that
-// JSON writes otherwise.
+// preferences, the route, and the slots if they are several, with semicolons between, and a move before them. It has no
+// blanks, and no character that JSON writes otherwise.
 var (
 	writeWord = strings.NewReplacer(" ", "~", "<", "{", ">", "}")
 	readWord  = strings.NewReplacer("~", " ", "{", "<", "}", ">")
@@ -70,6 +77,9 @@ func (r Reach) String() string {
 		wishes[i] = strconv.Itoa(p.Weight) + weightMark + p.Select.String()
 	}
 	parts := []string{r.Select.String(), strings.Join(wishes, wishMark), r.route()}
+	if r.Slots > 1 {
+		parts = append(parts, strconv.Itoa(r.Slots))
+	}
 	return r.Move.word() + writeWord.Replace(strings.Join(parts, partMark))
 }
 
@@ -97,14 +107,17 @@ func ParseReach(word string) (Reach, error) {
 		return Reach{Move: move}, nil
 	}
 	parts := strings.Split(readWord.Replace(word), partMark)
-	if len(parts) != 3 {
-		return Reach{}, fmt.Errorf("%q is no reach: it has %d parts, and must have 3", word, len(parts))
+	if len(parts) != 3 && len(parts) != 4 {
+		return Reach{}, fmt.Errorf("%q is no reach: it has %d parts, and must have 3 or 4", word, len(parts))
 	}
 	s, err := ParseSelector(parts[0])
 	if err != nil {
 		return Reach{}, err
 	}
-	r := Reach{Select: s, Move: move}
+	r := Reach{Select: s, Move: move, Slots: slotsIn(parts)}
+	if len(parts) == 4 && r.Slots == 0 {
+		return Reach{}, fmt.Errorf("%q is no reach: its slots are %q, and must be 2 to %d", word, parts[3], SlotsLimit)
+	}
 	for wish := range strings.SplitSeq(parts[1], wishMark) {
 		if wish == "" {
 			continue
@@ -121,6 +134,23 @@ func ParseReach(word string) (Reach, error) {
 		return Reach{}, fmt.Errorf("%q is no reach: %w", word, err)
 	}
 	return r, nil
+}
+
+// slotsIn returns the slots in the parts of a word; 0 if it names none, or not 2 to SlotsLimit.
+func slotsIn(parts []string) int {
+	if len(parts) != 4 {
+		return 0
+	}
+	if n, err := strconv.Atoi(parts[3]); err == nil && n > 1 && n <= SlotsLimit {
+		return n
+	}
+	return 0
+}
+
+// SlotsOf returns how many slots of its node a task holds whose reach has this word; 1 if nobody can read it.
+func SlotsOf(word string) int {
+	_, word = cutMove(word)
+	return max(slotsIn(strings.Split(word, partMark)), 1)
 }
 
 // parseRoute reads what route wrote.
@@ -157,6 +187,7 @@ type Spec struct {
 	Prefer []Wish
 	Route  Route
 	Key    string // of Hash
+	Slots  int    // 0 stands for 1
 }
 
 // Wish is a preference as people write it.
@@ -165,11 +196,17 @@ type Wish struct {
 	Weight int
 }
 
-// Reach returns what the spec means. Error: CodeInvalid of the fields select, prefer[n].* and route.*.
+// Reach returns what the spec means. Error: CodeInvalid of the fields select, prefer[n].*, route.* and slots.
 func (s Spec) Reach() (Reach, error) {
 	selector, err := ParseSelector(s.Select)
 	errs := []error{err}
-	r := Reach{Select: selector, Route: s.Route}
+	r := Reach{Select: selector, Route: s.Route, Slots: s.Slots}
+	if s.Slots == 1 {
+		r.Slots = 0
+	}
+	if s.Slots < 0 || s.Slots > SlotsLimit {
+		errs = append(errs, task.Invalid("slots", "%d must be 1 to %d", s.Slots, SlotsLimit))
+	}
 	if len(s.Prefer) > PreferencesLimit {
 		errs = append(errs, task.Invalid("prefer",
 			"has %d preferences, at most %d are allowed", len(s.Prefer), PreferencesLimit))
@@ -210,7 +247,7 @@ func SpecOf(reach, key string) (Spec, error) {
 	if err != nil {
 		return Spec{}, err
 	}
-	s := Spec{Select: r.Select.String(), Route: r.Route, Key: key}
+	s := Spec{Select: r.Select.String(), Route: r.Route, Key: key, Slots: r.Slots}
 	s.Route.Order = slices.Clone(r.Route.Order)
 	for _, p := range r.Prefer {
 		s.Prefer = append(s.Prefer, Wish{p.Select.String(), p.Weight})

@@ -17,6 +17,10 @@ func TestSpec_IsOneWord(t *testing.T) {
 	}{
 		{Spec{}, "", Spec{}},
 		{Spec{Route: Route{By: Any}}, "", Spec{}},
+		{Spec{Slots: 1}, "", Spec{}},
+		{Spec{Slots: 4}, ";;;4", Spec{Slots: 4}},
+		{Spec{Select: "gpu", Route: Route{By: Round}, Slots: 100}, "gpu;;round;100",
+			Spec{Select: "gpu", Route: Route{By: Round}, Slots: 100}},
 		{
 			Spec{Select: " gpu, zone in (us, eu),mem>=16 "}, "gpu,mem}=16,zone~in~(eu,us);;",
 			Spec{Select: "gpu,mem>=16,zone in (eu,us)"},
@@ -68,6 +72,8 @@ func TestSpec_SaysWhatIsInvalid(t *testing.T) {
 		spec Spec
 		want string // the beginning of the error
 	}{
+		"slots":        {Spec{Slots: 101}, "slots: 101 must be 1 to 100"},
+		"no slots":     {Spec{Slots: -1}, "slots: -1 must be 1 to 100"},
 		"no selector":  {Spec{Select: "zone=a=b"}, "select: "},
 		"a wish":       {Spec{Prefer: []Wish{{"gpu", 1}, {"gpu=(", 1}}}, "prefer[1].select: "},
 		"its weight":   {Spec{Prefer: []Wish{{"gpu", 101}}}, "prefer[0].weight: "},

@@ -215,7 +215,10 @@ func (r Route) byKey(t Task, nodes []Candidate) Place {
 			return Place{For: home.Name, Still: still}
 		}
 	}
-	return to(d.first(preferred(nodes, withinBound(nodes))))
+	if chosen := d.first(preferred(nodes, withinBound(nodes))); chosen != nil {
+		return to(chosen)
+	}
+	return to(d.first(preferred(nodes, (*Candidate).hasRoom))) // others have free slots, but too few for the task
 }
 
 // withinBound returns the rule which nodes may get one more task: they have a free slot. If half of their slots are
