@@ -75,8 +75,8 @@ func (s Submission) wire() (wire.Submission, error) {
 		Owner: wire.Given(s.Owner), Labels: wire.LabelsOf(maps.Clone(s.Labels)),
 		StartBy: givenSpan(s.StartBy), OnEnd: next, Once: s.Once.wire(),
 		Priority: wire.Given(s.Priority), FairKey: wire.Given(s.FairKey), FairWeight: wire.Given(s.FairWeight),
-		LimitKey: wire.Given(s.LimitKey), Cost: wire.Given(s.Cost), Select: wire.Given(s.Select),
-		Prefer: preferencesOf(s.Prefer), Route: s.Route.wire(),
+		LimitKey: wire.Given(s.LimitKey), Cost: wire.Given(s.Cost), Slots: wire.Given(s.Slots),
+		Select: wire.Given(s.Select), Prefer: preferencesOf(s.Prefer), Route: s.Route.wire(),
 	}, task.Join(err, errNext)
 }
 
@@ -98,7 +98,7 @@ func (f *FollowUp) wire() (*wire.FollowUp, error) {
 		Type: s.Type, Queue: s.Queue, Payload: s.Payload, Delay: s.Delay, Timeout: s.Timeout, Retry: s.Retry,
 		Retention: s.Retention, Owner: s.Owner, Labels: s.Labels, StartBy: s.StartBy, OnEnd: s.OnEnd,
 		Priority: s.Priority, FairKey: s.FairKey, FairWeight: s.FairWeight, LimitKey: s.LimitKey, Cost: s.Cost,
-		Select: s.Select, Prefer: s.Prefer, Route: s.Route,
+		Slots: s.Slots, Select: s.Select, Prefer: s.Prefer, Route: s.Route,
 	}}, err
 }
 
@@ -113,8 +113,8 @@ func followUpFrom(f *wire.FollowUp) *FollowUp {
 		Retention: spanOf(t.Retention), Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels),
 		StartBy: spanOf(t.StartBy), OnEnd: followUpFrom(t.OnEnd),
 		Priority: wire.Value(t.Priority), FairKey: wire.Value(t.FairKey), FairWeight: wire.Value(t.FairWeight),
-		LimitKey: wire.Value(t.LimitKey), Cost: wire.Value(t.Cost), Select: wire.Value(t.Select),
-		Prefer: preferencesFrom(t.Prefer), Route: routeFrom(t.Route),
+		LimitKey: wire.Value(t.LimitKey), Cost: wire.Value(t.Cost), Slots: wire.Value(t.Slots),
+		Select: wire.Value(t.Select), Prefer: preferencesFrom(t.Prefer), Route: routeFrom(t.Route),
 	}}
 	if t.Payload != nil {
 		out.Task.Payload = t.Payload
@@ -208,7 +208,7 @@ func taskFrom(t wire.Task) *Task {
 		StartBy: spanOf(t.StartBy), Parent: parentFrom(t.Parent), Once: onceFrom(t.Once), Warnings: t.Warnings,
 		Damage: wire.Value(t.Damage), Priority: wire.Value(t.Priority), FairKey: wire.Value(t.FairKey),
 		FairWeight: wire.Value(t.FairWeight), LimitKey: wire.Value(t.LimitKey), Cost: wire.Value(t.Cost),
-		Select: wire.Value(t.Select),
+		Slots: wire.Value(t.Slots), Select: wire.Value(t.Select),
 		Prefer: preferencesFrom(t.Prefer), Route: routeFrom(t.Route),
 	}
 }

@@ -50,7 +50,7 @@ func (c *Client) wireTemplate(t TaskTemplate) (wire.TaskTemplate, error) {
 	s, err := Submission{
 		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Timeout: t.Timeout, Retry: t.Retry, Retention: t.Retention, Owner: t.Owner, Labels: t.Labels,
 		StartBy: t.StartBy, OnEnd: t.OnEnd, Priority: t.Priority, FairKey: t.FairKey, FairWeight: t.FairWeight,
-		LimitKey: t.LimitKey, Cost: t.Cost, Select: t.Select, Prefer: t.Prefer, Route: t.Route,
+		LimitKey: t.LimitKey, Cost: t.Cost, Slots: t.Slots, Select: t.Select, Prefer: t.Prefer, Route: t.Route,
 	}.wire()
 	if err == nil {
 		err = c.check(s)
@@ -58,7 +58,7 @@ func (c *Client) wireTemplate(t TaskTemplate) (wire.TaskTemplate, error) {
 	return wire.TaskTemplate{
 		Type: s.Type, Queue: s.Queue, Payload: s.Payload, Timeout: s.Timeout, Retry: s.Retry, Retention: s.Retention, Owner: s.Owner, Labels: s.Labels,
 		StartBy: s.StartBy, OnEnd: s.OnEnd, Priority: s.Priority, FairKey: s.FairKey, FairWeight: s.FairWeight,
-		LimitKey: s.LimitKey, Cost: s.Cost, Select: s.Select, Prefer: s.Prefer, Route: s.Route,
+		LimitKey: s.LimitKey, Cost: s.Cost, Slots: s.Slots, Select: s.Select, Prefer: s.Prefer, Route: s.Route,
 	}, errorOfUseCase(schedule.InTask(err))
 }
 
@@ -68,7 +68,8 @@ func templateFrom(t wire.TaskTemplate) TaskTemplate {
 		Owner: wire.Value(t.Owner), Labels: wire.Value(t.Labels), OnEnd: followUpFrom(t.OnEnd),
 		StartBy: spanOf(t.StartBy), Priority: wire.Value(t.Priority), FairKey: wire.Value(t.FairKey),
 		FairWeight: wire.Value(t.FairWeight), LimitKey: wire.Value(t.LimitKey), Cost: wire.Value(t.Cost),
-		Select: wire.Value(t.Select), Prefer: preferencesFrom(t.Prefer), Route: routeFrom(t.Route),
+		Slots: wire.Value(t.Slots), Select: wire.Value(t.Select), Prefer: preferencesFrom(t.Prefer),
+		Route: routeFrom(t.Route),
 	}
 	if t.Payload != nil {
 		template.Payload = t.Payload

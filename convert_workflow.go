@@ -238,7 +238,7 @@ func (s Step) definition() (workflow.Step, error) {
 	in, err := Submission{
 		Type: s.Type, Queue: s.Queue, Timeout: s.Timeout, Retry: s.Retry, Owner: s.Owner, Labels: s.Labels,
 		StartBy: s.StartBy, Priority: s.Priority, FairKey: s.FairKey, FairWeight: s.FairWeight, LimitKey: s.LimitKey,
-		Cost: s.Cost, Select: s.Select, Prefer: s.Prefer, Route: s.Route,
+		Cost: s.Cost, Slots: s.Slots, Select: s.Select, Prefer: s.Prefer, Route: s.Route,
 	}.wire()
 	if err == nil {
 		var d task.Definition

@@ -68,7 +68,8 @@ func stepRead(s workflow.Step) Step {
 	out.Owner, out.Labels, out.StartBy = t.Owner, t.Labels, t.StartBy
 	out.Priority, out.FairKey, out.FairWeight, out.LimitKey = t.Priority, t.FairKey, t.FairWeight, t.LimitKey
 	out.Cost = t.Cost
-	selector, prefer, route := definition.Reach(*t)
+	selector, prefer, route, slots := definition.Reach(*t)
+	out.Slots = wire.Value(slots)
 	out.Select, out.Prefer, out.Route = wire.Value(selector), preferencesFrom(prefer), routeFrom(route)
 	out.Retry = Retry{
 		MaxAttempts: t.Retry.MaxAttempts, MaxElapsed: t.Retry.MaxElapsed, Delays: t.Retry.Delays,

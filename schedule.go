@@ -49,6 +49,7 @@ type TaskTemplate struct {
 	FairWeight int // 0 means 1
 	LimitKey   string
 	Cost       int // 0 means 1
+	Slots      int // 0 means 1
 	Select     string
 	Prefer     []Preference
 	Route      Route

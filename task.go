@@ -64,6 +64,9 @@ type Submission struct {
 	// Cost is how many slots the task needs of each of its limits, and how many tokens of each that has a rate, at most
 	// 100; 0 means 1.
 	Cost int
+	// Slots is how many slots of its node the task holds while it runs, at most 100: it counts as so many tasks. 0 means
+	// 1. Workers by HTTP run only tasks of one slot.
+	Slots int
 	// Select says on which nodes it may run, by their labels, as "zone in (eu,us),gpu,mem>=16": all terms hold of them.
 	// "" is all nodes; docs/routing.md has the terms.
 	Select string
@@ -223,6 +226,7 @@ type Task struct {
 	FairWeight int    // 0 means 1
 	LimitKey   string // "" for none
 	Cost       int    // 0 means 1
+	Slots      int    // 0 means 1
 	Select     string // "" for none
 	Prefer     []Preference
 	Route      Route
@@ -249,6 +253,7 @@ type TaskChange struct {
 	FairWeight *int    // 1 to 100
 	LimitKey   *string // "" removes it
 	Cost       *int    // 1 to 100
+	Slots      *int    // 1 to 100
 
 	Select *string       // "" removes it
 	Prefer *[]Preference // all of them; an empty one removes them

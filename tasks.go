@@ -314,7 +314,7 @@ func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Tas
 	in := wire.TaskChange{
 		Queue: change.Queue, Payload: raw,
 		Priority: change.Priority, FairKey: change.FairKey, FairWeight: change.FairWeight,
-		LimitKey: change.LimitKey, Cost: change.Cost,
+		LimitKey: change.LimitKey, Cost: change.Cost, Slots: change.Slots,
 	}
 	change.wireReach(&in)
 	if change.RunAt != nil {

@@ -34,11 +34,12 @@ type placed struct {
 	Select string
 	Prefer []dts.Preference
 	Route  dts.Route
+	Slots  int
 }
 
-func placedOf(s dts.Submission) placed { return placed{s.Select, s.Prefer, s.Route} }
+func placedOf(s dts.Submission) placed { return placed{s.Select, s.Prefer, s.Route, s.Slots} }
 
-func placedTask(t *dts.Task) placed { return placed{t.Select, t.Prefer, t.Route} }
+func placedTask(t *dts.Task) placed { return placed{t.Select, t.Prefer, t.Route, t.Slots} }
 
 // A submission, what follows it, a schedule and its tasks say where they run, and a change says another place.
 func TestClient_SaysWhereTasksRun(t *testing.T) {
@@ -48,10 +49,10 @@ func TestClient_SaysWhereTasksRun(t *testing.T) {
 		submitFollowed(t, c, dts.Submission{Type: "noop", OnEnd: noop(dts.WhenEnded, nil)})
 		want := placed{
 			"gpu,zone in (eu,us)", []dts.Preference{{Select: "zone=eu", Weight: 10}, {Select: "!spot", Weight: 1}},
-			dts.Route{By: dts.RouteHash, Key: "tenant-7", Sticky: dts.StickyPrefer},
+			dts.Route{By: dts.RouteHash, Key: "tenant-7", Sticky: dts.StickyPrefer}, 4,
 		}
 		s := dts.Submission{ID: "a", Type: "noop", Payload: json.RawMessage(`{}`), Delay: time.Hour}
-		s.Select, s.Prefer, s.Route = "zone in (us, eu), gpu", want.Prefer, want.Route
+		s.Select, s.Prefer, s.Route, s.Slots = "zone in (us, eu), gpu", want.Prefer, want.Route, 4
 		s.Prefer = []dts.Preference{{Select: "zone=eu", Weight: 10}, {Select: "!spot"}}
 		next := s
 		next.ID = ""
@@ -59,13 +60,14 @@ func TestClient_SaysWhereTasksRun(t *testing.T) {
 		made, err := c.Submit(ctx, s)
 		testkit.Must(t, err)
 		put, err := c.PutSchedule(ctx, "s", dts.ScheduleDefinition{Every: 24 * time.Hour, Task: dts.TaskTemplate{
-			Type: "noop", Select: s.Select, Prefer: s.Prefer, Route: s.Route, OnEnd: s.OnEnd,
+			Type: "noop", Select: s.Select, Prefer: s.Prefer, Route: s.Route, Slots: 4, OnEnd: s.OnEnd,
 		}})
 		testkit.Must(t, err)
 		scheduled := put.Definition.Task
 		for what, got := range map[string]placed{
 			"task": placedTask(made), "follow-up": placedOf(made.OnEnd.Task),
-			"schedule": {scheduled.Select, scheduled.Prefer, scheduled.Route}, "its follow-up": placedOf(scheduled.OnEnd.Task),
+			"schedule":      {scheduled.Select, scheduled.Prefer, scheduled.Route, scheduled.Slots},
+			"its follow-up": placedOf(scheduled.OnEnd.Task),
 		} {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the %s (-want +got):\n%s", what, diff)
@@ -77,6 +79,8 @@ func TestClient_SaysWhereTasksRun(t *testing.T) {
 			change func(*placed)
 		}{
 			{dts.TaskChange{Select: new("")}, func(p *placed) { p.Select = "" }},
+			{dts.TaskChange{Slots: new(2)}, func(p *placed) { p.Slots = 2 }},
+			{dts.TaskChange{Slots: new(1)}, func(p *placed) { p.Slots = 0 }},
 			{dts.TaskChange{Route: &weighted}, func(p *placed) { p.Route = weighted }},
 			{dts.TaskChange{Prefer: &[]dts.Preference{}}, func(p *placed) { p.Prefer = nil }},
 			{dts.TaskChange{Select: new("a=b")}, func(p *placed) { p.Select = "a=b" }},
@@ -169,6 +173,7 @@ func TestClient_RefusesTurnsThatAreNone(t *testing.T) {
 			{dts.Submission{FairKey: "k", FairWeight: 101}, "fair_weight"},
 			{dts.Submission{FairWeight: 2}, "fair_weight"},
 			{dts.Submission{LimitKey: "a,a"}, "limit_key"}, {dts.Submission{Cost: 101}, "cost"},
+			{dts.Submission{Slots: 101}, "slots"},
 			{dts.Submission{Select: "a=b=c"}, "select"},
 			{dts.Submission{Prefer: []dts.Preference{{Select: "a"}, {Select: "b", Weight: 101}}}, "prefer[1].weight"},
 			{dts.Submission{Route: dts.Route{By: dts.RouteHash}}, "route.key"},

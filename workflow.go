@@ -92,6 +92,7 @@ type Step struct {
 	FairWeight   int
 	LimitKey     string
 	Cost         int // 0 means 1
+	Slots        int // 0 means 1
 	Select       string
 	Prefer       []Preference
 	Route        Route

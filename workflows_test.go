@@ -23,8 +23,8 @@ func everything() dts.Workflow {
 			{ID: "say", Type: "say", Payload: map[string]string{"text": "${{ params.day }}"}, Queue: "default",
 				Timeout: time.Minute, Owner: "me", Labels: map[string]string{"a": "b"}, StartBy: time.Hour,
 				Priority: 3, FairKey: "k", FairWeight: 2, LimitKey: "b,a", Cost: 5,
-				AllowFailure: true,
-				Select:       "name", Prefer: []dts.Preference{{Select: "zone=eu", Weight: 3}},
+				Slots: 2, AllowFailure: true,
+				Select: "name", Prefer: []dts.Preference{{Select: "zone=eu", Weight: 3}},
 				Route: dts.Route{By: dts.RouteHash, Key: "k", Sticky: dts.StickyPrefer}, Retry: dts.Retry{
 					MaxAttempts: 3, MaxElapsed: time.Hour, Backoff: dts.Backoff{Initial: time.Second, Factor: 2, Max: time.Minute},
 				}},
@@ -65,7 +65,8 @@ func TestClient_KeepsWorkflows(t *testing.T) {
 			t.Errorf("the first step is read with %+v", waits)
 		}
 		wanted := everything().Steps[0]
-		want, got := placed{wanted.Select, wanted.Prefer, wanted.Route}, placed{say.Select, say.Prefer, say.Route}
+		want, got := placed{wanted.Select, wanted.Prefer, wanted.Route, 2},
+			placed{say.Select, say.Prefer, say.Route, say.Slots}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the first step is placed (-want +got):\n%s", diff)
 		}

@@ -852,6 +852,36 @@ func (Cordon) Decode(r *Reply) (v CordonReply) {
 	return v
 }
 
+// CountSlots runs count_slots.lua: counts the slots beyond one of the tasks in the queue of a node that hold several. It forgets those
+// whose deliveries neither wait nor are with a worker.
+//
+// Repeated: harmless, and says the same
+type CountSlots struct {
+	Several SeveralKey // HASH
+}
+
+// CountSlotsReply is the reply to CountSlots.
+type CountSlotsReply struct {
+	Further int
+}
+
+// Script is count_slots.lua.
+func (CountSlots) Script() *Script { return scriptOf("count_slots") }
+
+// Keys are its KEYS.
+func (c CountSlots) Keys() []string { return []string{string(c.Several)} }
+
+// Args are its ARGV.
+func (CountSlots) Args() []any {
+	return []any{}
+}
+
+// Decode reads its reply.
+func (CountSlots) Decode(r *Reply) (v CountSlotsReply) {
+	v.Further = r.Number("further")
+	return v
+}
+
 // CountTypes runs count_types.lua: counts the deliveries of each type among those of a queue that have waited longest.
 //
 // Repeated: harmless: it only reads
@@ -1231,6 +1261,7 @@ type Enqueue struct {
 	Completed  CompletedKey  // ZSET
 	Called     CalledKey     // STRING
 	Skipped    SkippedKey    // STRING
+	Several    SeveralKey    // HASH
 	Stale      time.Duration // a delivery is abandoned if its worker's lease of it ends within this time
 	Arrivals   ArrivalsChannel
 	Queue      string            // its name in DTS
@@ -1266,7 +1297,7 @@ func (Enqueue) Script() *Script { return scriptOf("enqueue") }
 
 // Keys are its KEYS.
 func (c Enqueue) Keys() []string {
-	return []string{string(c.Pending), string(c.Active), string(c.Deadline), string(c.Archived), string(c.Completed), string(c.Called), string(c.Skipped)}
+	return []string{string(c.Pending), string(c.Active), string(c.Deadline), string(c.Archived), string(c.Completed), string(c.Called), string(c.Skipped), string(c.Several)}
 }
 
 // Args are its ARGV.
@@ -4437,6 +4468,7 @@ var KeyTypes = map[string]string{
 	"asynq:{q}:awaited":        "string",
 	"asynq:{q}:called":         "string",
 	"asynq:{q}:skipped":        "string",
+	"asynq:{q}:several":        "hash",
 	"asynq:queues":             "set",
 	"asynq:servers":            "zset",
 	"asynq:workers":            "zset",
@@ -5236,6 +5268,14 @@ type SkippedKey string
 // Skipped makes the key asynq:{q}:skipped.
 func (q AsynqQueue) Skipped() SkippedKey {
 	return SkippedKey(q.prefix() + "skipped")
+}
+
+// SeveralKey names a HASH: DTS, not asynq: of the queue of one node, how many slots a task holds there, by the id of its delivery, if it holds several; what leaders find there of deliveries that have gone they remove.
+type SeveralKey string
+
+// Several makes the key asynq:{q}:several.
+func (q AsynqQueue) Several() SeveralKey {
+	return SeveralKey(q.prefix() + "several")
 }
 
 // QueuesKey names a SET: asynq: the names of all queues.

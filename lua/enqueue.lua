@@ -11,6 +11,7 @@
 --   completed  ZSET
 --   called     STRING
 --   skipped    STRING
+--   several    HASH
 -- args:
 --   stale       ms  a delivery is abandoned if its worker's lease of it ends within this time
 --   arrivals    channel
@@ -28,7 +29,7 @@
 -- refuses: nothing
 -- repeat: harmless: the deliveries wait already
 -- full: works
-local before = redis.call('LLEN', pending)
+local before, is_of_node = redis.call('LLEN', pending), string.find(queue, '@', 1, true)
 local added, returned, ended, waits = {}, {}, {}, false
 local is_new = {} -- by delivery: this call has enqueued it
 local keys = ids_of_deliveries()
@@ -51,6 +52,11 @@ for id, msg, stamp in deliveries() do
     redis.call('ZREM', completed, id)
     redis.call('DEL', delivery)
     state = false
+  end
+  -- the message of a task that holds several slots of its node says how many
+  local slots = is_of_node and string.match(msg, ',"slots":(%d+)' .. stamp)
+  if slots then
+    redis.call('HSET', several, id, slots)
   end
   if not state then
     mark_pending(id, 'msg', msg)

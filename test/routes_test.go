@@ -102,6 +102,7 @@ func TestRoutes_OfThreeNodes(t *testing.T) {
 	t.Run("BusyOver", y.testBusyOver)
 	t.Run("Hash", y.testHash)
 	t.Run("Selector", y.testSelector)
+	t.Run("Slots", y.testSlots)
 	t.Run("Elsewhere", y.testElsewhere)
 	t.Run("Failover", y.testFailover) // ends b
 }
@@ -202,6 +203,65 @@ func (y *yard) testSelector(t *testing.T) {
 	fresh := startNode(t, y.redis.URL(), "--node-name", "d", "--labels", "zone=ap,weight=1", "--concurrency", "1")
 	await(t, 30*time.Second, "it runs on a node that comes", y.nodes["b"].is("nowhere-0", wire.StateSucceeded))
 	fresh.stop()
+}
+
+// slots has tasks hold several slots of their node.
+func slots(n int, selector string) func(int, *wire.Submission) {
+	return func(_ int, s *wire.Submission) { s.Slots, s.Select = &n, &selector }
+}
+
+// taken is how many slots of a node are taken, as its heartbeat says.
+func (y *yard) taken(name string) int {
+	y.t.Helper()
+	answer, err := y.nodes["b"].ListNodesWithResponse(y.t.Context(), nil)
+	if err != nil || answer.JSON200 == nil {
+		y.t.Fatalf("nodes: %v, %s", err, answer.Body)
+	}
+	for _, n := range answer.JSON200.Nodes {
+		if n.ID == y.nodes[name].id {
+			return n.Running
+		}
+	}
+	return 0
+}
+
+// Two tasks of two slots, or one beside two others, run on a node of four slots. One that waits for slots begins before
+// many that came later. One that is larger than all nodes says so.
+func (y *yard) testSlots(t *testing.T) {
+	y.t = t
+	far := newRecorder(t)
+	y.submit(far, "two", "/block", 6, slots(2, "zone=eu"))
+	y.expect("two slots", y.counts("two", 4, wire.StateRunning), 2, 2, 0)
+	y.submit(far, "one", "/block", 6, func(int, *wire.Submission) {})
+	y.expect("tasks of one slot", y.counts("one", 4, wire.StateRunning), 0, 0, 4)
+	await(t, 10*time.Second, "all slots of a are taken", func() bool { return y.taken("a") == 4 })
+	running := y.ran("two", wire.StateRunning)
+	for i := range 6 {
+		if id := fmt.Sprint("two-", i); running[id] == "" {
+			if w := y.nodes["b"].awaitTask(id, "node_full"); !strings.Contains(w.Detail, "It needs 2 slots of") {
+				t.Errorf("a task of two slots waits: %s", w.Detail)
+			}
+		}
+	}
+	close(far.block)
+	y.counts("two", 6, wire.StateSucceeded)
+	y.counts("one", 6, wire.StateSucceeded)
+
+	y.submit(y.far, "large", "/ok", 1, slots(5, "zone=eu"))
+	w := y.nodes["b"].awaitTask("large-0", "no_node")
+	if !strings.Contains(w.Detail, "needs 5 slots of a node. Of the nodes that match,") {
+		t.Errorf("a task of five slots waits: %s", w.Detail)
+	}
+
+	// Twelve slots have these for half a minute: whenever one is free, there is a task of one slot for it.
+	y.submit(y.far, "small", "/slow", 330, func(int, *wire.Submission) {})
+	await(t, 10*time.Second, "they run", func() bool { return len(y.ran("small", wire.StateRunning)) == 12 })
+	y.submit(y.far, "four", "/ok", 1, slots(4, "zone=us"))
+	y.counts("four", 1, wire.StateSucceeded)
+	if left := 330 - len(y.ran("small", wire.StateSucceeded)); left < 12 {
+		t.Errorf("%d tasks of one slot are left: the one of four has waited for all of them", left)
+	}
+	await(t, time.Minute, "all are done", func() bool { return len(y.ran("small", wire.StateSucceeded)) == 330 })
 }
 
 // elsewhere is how soon a task begins elsewhere that its node does not take: 2 s until the leader looks after it, and

@@ -58,7 +58,7 @@ func changeOf(in wire.TaskChange) (control.TaskChange, error) {
 		out.Delay = new(r.duration("delay", *in.Delay))
 	}
 	out.Queue, out.Priority, out.FairKey, out.FairWeight = in.Queue, in.Priority, in.FairKey, in.FairWeight
-	out.LimitKey, out.Cost, out.Select = in.LimitKey, in.Cost, in.Select
+	out.LimitKey, out.Cost, out.Slots, out.Select = in.LimitKey, in.Cost, in.Slots, in.Select
 	if in.Prefer != nil {
 		out.Prefer = new(definition.Wishes(*in.Prefer))
 	}
@@ -115,7 +115,7 @@ func TaskOf(t task.Task, types task.Types) wire.Task {
 		Cost:              wire.Given(t.Cost),
 		Damage:            wire.Given(t.Damage),
 	}
-	out.Select, out.Prefer, out.Route = definition.Reach(t.Definition)
+	out.Select, out.Prefer, out.Route, out.Slots = definition.Reach(t.Definition)
 	if !t.WaitsForAnother() {
 		out.RunAt = wire.At(t.DueAt)
 	}

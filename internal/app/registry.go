@@ -67,9 +67,16 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 		} else {
 			n.Obeys = 0
 		}
-		for _, p := range a.o.Config.AllPools() {
+		pools := a.o.Config.AllPools()
+		if len(pools) > 1 {
+			n.Largest = make(map[string]int)
+		}
+		for _, p := range pools {
 			for name, weight := range p.Queues {
 				n.Queues[name] = max(n.Queues[name], weight)
+				if len(pools) > 1 {
+					n.Largest[name] = max(n.Largest[name], p.Concurrency)
+				}
 			}
 		}
 	}

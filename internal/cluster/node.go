@@ -32,7 +32,8 @@ type Node struct {
 	Capacity   int            `json:"capacity"` // most tasks it runs at once
 	Running    int            `json:"running"`
 	Response   float64        `json:"response,omitempty"`   // ms that its tasks took lately, on average; 0 if it does not say
-	Placed     map[string]int `json:"placed,omitempty"`     // of those that run: how many were handed to it alone, by queue
+	Placed     map[string]int `json:"placed,omitempty"`     // of these: how many tasks hold that were handed to it alone, by queue
+	Largest    map[string]int `json:"largest,omitempty"`    // by queue: slots of the largest pool that serves it; none if it has one pool
 	Partitions []int          `json:"partitions"`           // numbers of the partitions it leads
 	Queues     map[string]int `json:"queues"`               // name -> weight
 	Types      []string       `json:"types,omitempty"`      // of the tasks it runs; none if it does not say, as older versions do not

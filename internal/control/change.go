@@ -21,6 +21,7 @@ type TaskChange struct {
 	FairWeight *int    // from 1 on
 	LimitKey   *string // "" removes it
 	Cost       *int    // from 1 on
+	Slots      *int
 	Select     *string // "" removes it
 	Prefer     *[]route.Wish
 	Route      *route.Route // with the RouteKey; the zero value removes it
@@ -102,7 +103,7 @@ func (change TaskChange) apply(d task.Definition) task.Definition {
 // reach returns where the task may run with the change in it. Errors: CodeInvalid, and CodeUnreadable if it cannot be
 // read where it may run now, and the change does not replace all of it.
 func (change TaskChange) reach(d task.Definition) (reach, key string, _ error) {
-	if change.Select == nil && change.Prefer == nil && change.Route == nil {
+	if change.Select == nil && change.Prefer == nil && change.Route == nil && change.Slots == nil {
 		return d.Reach, d.RouteKey, nil
 	}
 	spec, err := route.SpecOf(d.Reach, d.RouteKey)
@@ -118,6 +119,9 @@ func (change TaskChange) reach(d task.Definition) (reach, key string, _ error) {
 	}
 	if change.Route != nil {
 		spec.Route, spec.Key = *change.Route, change.RouteKey
+	}
+	if change.Slots != nil {
+		spec.Slots = *change.Slots
 	}
 	changed, err := spec.Reach()
 	return changed.String(), spec.Key, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -56,6 +57,8 @@ func (c *Control) unknownField(d task.Definition) string {
 		return added
 	case d.LimitKey != "" && !c.store.HasLimits():
 		return "limit_key"
+	case route.SlotsOf(d.Reach) > 1 && !c.store.HasRoutes():
+		return "slots"
 	case d.Reach != "" && !c.store.HasRoutes():
 		return "select"
 	case d.Cost != 0 && !c.store.HasRoutes():

@@ -95,6 +95,9 @@ func whyNotTo(t task.Task, n cluster.Node) string {
 	case !reach.Select.Matches(n.Values):
 		const text = "the node %s does not satisfy the selector of the task, %q: name one that does"
 		return fmt.Sprintf(text, n.ID, reach.Select)
+	case n.SlotsFor(queue) < reach.Holds():
+		const text = "the task holds %d slots of its node, and %s lets a task of the queue %q hold %d: name one that has more"
+		return fmt.Sprintf(text, reach.Holds(), n.ID, queue, n.SlotsFor(queue))
 	case len(order) > 0 && !slices.Contains(order, n.Name):
 		return fmt.Sprintf("the node %s is not in the order of the task's route: name one of %q", n.ID, order)
 	}

@@ -22,6 +22,7 @@ func withTurns() map[string]task.Definition {
 		"fair_key":  {Type: "http", FairKey: "customer-7", FairWeight: 3},
 		"limit_key": {Type: "http", LimitKey: "b,a"},
 		"cost":      {Type: "http", Cost: 5},
+		"slots":     {Type: "http", Reach: ";;;4"},
 		"select":    {Type: "http", Reach: "a;;hash:7:require", RouteKey: "x"},
 		"on_end":    {Type: "http", OnEnd: &task.FollowUp{When: task.WhenEnded, Task: urgent}},
 	}
@@ -54,6 +55,8 @@ func TestControl_RefusesTurnsBesideOlderNodes(t *testing.T) {
 	refused("a change", "cost", err)
 	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{Route: &route.Route{By: route.Round}})
 	refused("a change", "select", err)
+	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{Slots: new(2)})
+	refused("a change", "slots", err)
 	if got, err := w.ChangeTask(w.ctx, me, "waits", TaskChange{Priority: new(0), FairKey: new("")}); err != nil {
 		t.Errorf("a change to what it is: %+v, %v", got, err)
 	}
@@ -154,7 +157,9 @@ func TestChangeTask_ChangesWhereItRuns(t *testing.T) {
 		{TaskChange{Prefer: &[]route.Wish{{Select: "a", Weight: 1}}}, "zone~in~(a,b);1*a;hash:61:prefer", "tenant-7"},
 		{TaskChange{Route: &route.Route{By: route.Hash}, RouteKey: "x"}, "zone~in~(a,b);1*a;hash:7:", "x"},
 		{TaskChange{Prefer: new([]route.Wish{})}, "zone~in~(a,b);;hash:7:", "x"},
-		{TaskChange{Select: new("")}, ";;hash:7:", "x"},
+		{TaskChange{Slots: new(3)}, "zone~in~(a,b);;hash:7:;3", "x"},
+		{TaskChange{Select: new("")}, ";;hash:7:;3", "x"},
+		{TaskChange{Slots: new(1)}, ";;hash:7:", "x"},
 		{TaskChange{Route: &route.Route{By: route.First}}, ";;first", ""},
 		{TaskChange{Route: new(route.Route)}, "", ""},
 	} {
@@ -165,8 +170,9 @@ func TestChangeTask_ChangesWhereItRuns(t *testing.T) {
 		}
 	}
 	for field, change := range map[string]TaskChange{
-		"select": {Select: new("a b")}, "prefer[0].weight": {Prefer: &[]route.Wish{{Select: "a"}}},
-		"route.by": {Route: &route.Route{By: "best"}}, "route.key": {Route: &route.Route{By: route.Hash}},
+		"slots": {Slots: new(101)}, "select": {Select: new("a b")},
+		"prefer[0].weight": {Prefer: &[]route.Wish{{Select: "a"}}},
+		"route.by":         {Route: &route.Route{By: "best"}}, "route.key": {Route: &route.Route{By: route.Hash}},
 	} {
 		_, err := w.ChangeTask(w.ctx, me, "a", change)
 		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), field+": ") {

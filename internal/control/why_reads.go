@@ -39,7 +39,9 @@ func (c *Control) readFleet(ctx context.Context, p *why.Path, u *unread) {
 	p.FleetUnknown, p.Workers = false, nil
 	for _, n := range nodes {
 		if n.Has(config.RoleWorker) {
-			p.Workers = append(p.Workers, workerOf(n))
+			w := workerOf(n)
+			w.Most = n.SlotsFor(p.Queue)
+			p.Workers = append(p.Workers, w)
 		}
 	}
 }

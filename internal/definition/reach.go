@@ -7,9 +7,9 @@ import (
 )
 
 // reach sets where a task may run, and notes what is wrong with it.
-func (r *reader) reach(d *task.Definition, selector *wire.Selector, prefer wire.Preferences, in *wire.Route) {
-	spec := route.Spec{Select: wire.Value(selector), Prefer: Wishes(prefer)}
-	spec.Route, spec.Key = Route(wire.Value(in))
+func (r *reader) reach(d *task.Definition, s wire.Submission) {
+	spec := route.Spec{Select: wire.Value(s.Select), Prefer: Wishes(s.Prefer), Slots: wire.Value(s.Slots)}
+	spec.Route, spec.Key = Route(wire.Value(s.Route))
 	reach, err := spec.Reach()
 	r.note(err)
 	d.Reach, d.RouteKey = reach.String(), spec.Key
@@ -41,16 +41,15 @@ func Route(in wire.Route) (_ route.Route, key string) {
 }
 
 // Reach is where a task may run, as somebody could have sent it. Of a reach that cannot be read, it is nothing.
-func Reach(d task.Definition) (*wire.Selector, wire.Preferences, *wire.Route) {
+func Reach(d task.Definition) (_ *wire.Selector, prefer wire.Preferences, _ *wire.Route, slots *wire.Slots) {
 	spec, err := route.SpecOf(d.Reach, d.RouteKey)
 	if err != nil {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
-	var prefer wire.Preferences
 	for _, wish := range spec.Prefer {
 		prefer = append(prefer, wire.Preference{Select: wish.Select, Weight: new(wish.Weight)})
 	}
-	return wire.Given(spec.Select), prefer, routeOf(spec)
+	return wire.Given(spec.Select), prefer, routeOf(spec), wire.Given(spec.Slots)
 }
 
 // routeOf is the route of a spec; nil for none.

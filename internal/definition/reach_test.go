@@ -19,6 +19,8 @@ func TestTask_ReadsWhereItRuns(t *testing.T) {
 		`{}`:                            `{}`,
 		`{"prefer": [], "route": {}}`:   `{}`,
 		`{"route": {"by": "any"}}`:      `{}`,
+		`{"slots": 1}`:                  `{}`,
+		`{"slots": 4}`:                  `{"slots":4}`,
 		`{"select": " gpu, zone==eu "}`: `{"select":"gpu,zone=eu"}`,
 		`{"prefer": [{"select": "a"}]}`: `{"prefer":[{"select":"a","weight":1}]}`,
 		`{"route": {"by": "round"}}`:    `{"route":{"by":"round"}}`,
@@ -31,9 +33,11 @@ func TestTask_ReadsWhereItRuns(t *testing.T) {
 	} {
 		var in, out wire.FollowUpTask
 		testkit.Must(t, json.Unmarshal([]byte(text), &in))
-		d, err := definition.Task(wire.Submission{Type: "x", Select: in.Select, Prefer: in.Prefer, Route: in.Route})
+		d, err := definition.Task(wire.Submission{
+			Type: "x", Select: in.Select, Prefer: in.Prefer, Route: in.Route, Slots: in.Slots,
+		})
 		testkit.Must(t, err)
-		out.Select, out.Prefer, out.Route = definition.Reach(d)
+		out.Select, out.Prefer, out.Route, out.Slots = definition.Reach(d)
 		out.Type = "x"
 		got, err := json.Marshal(out)
 		testkit.Must(t, err)
@@ -51,8 +55,9 @@ func TestTask_ReadsWhereItRuns(t *testing.T) {
 // Of a reach that cannot be read, nothing is shown.
 func TestReach_IsNothingIfDamaged(t *testing.T) {
 	t.Parallel()
-	if s, p, r := definition.Reach(task.Definition{Reach: "gpu;;nearest"}); s != nil || p != nil || r != nil {
-		t.Errorf("it is read as %v, %v, %v", s, p, r)
+	s, p, r, n := definition.Reach(task.Definition{Reach: "gpu;;nearest"})
+	if s != nil || p != nil || r != nil || n != nil {
+		t.Errorf("it is read as %v, %v, %v, %v", s, p, r, n)
 	}
 }
 

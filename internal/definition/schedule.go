@@ -91,7 +91,7 @@ func (r *reader) template(in wire.TaskTemplate) task.Definition {
 		Type: in.Type, Queue: in.Queue, Payload: in.Payload, Timeout: in.Timeout, Retry: in.Retry, Retention: in.Retention,
 		Owner: in.Owner, Labels: in.Labels, StartBy: in.StartBy, OnEnd: in.OnEnd,
 		Priority: in.Priority, FairKey: in.FairKey, FairWeight: in.FairWeight, LimitKey: in.LimitKey, Cost: in.Cost,
-		Select: in.Select, Prefer: in.Prefer, Route: in.Route,
+		Slots: in.Slots, Select: in.Select, Prefer: in.Prefer, Route: in.Route,
 	})
 	r.note(schedule.InTask(err))
 	return d
@@ -125,12 +125,13 @@ func ruleOf(r schedule.Rule) wire.ScheduleRule {
 }
 
 func templateOf(d task.Definition) wire.TaskTemplate {
-	selector, prefer, route := Reach(d)
+	selector, prefer, route, slots := Reach(d)
 	return wire.TaskTemplate{
 		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Timeout: Span(d.Timeout), Retention: Span(d.Retention),
 		Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels), Retry: Retry(d.Retry),
 		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
 		Priority: wire.Given(d.Priority), FairKey: wire.Given(d.FairKey), FairWeight: wire.Given(d.FairWeight),
-		LimitKey: wire.Given(d.LimitKey), Cost: wire.Given(d.Cost), Select: selector, Prefer: prefer, Route: route,
+		LimitKey: wire.Given(d.LimitKey), Cost: wire.Given(d.Cost), Slots: slots, Select: selector, Prefer: prefer,
+		Route: route,
 	}
 }

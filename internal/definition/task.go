@@ -33,7 +33,7 @@ func Task(s wire.Submission) (task.Definition, error) {
 	if s.Cost != nil && d.Cost == 0 {
 		r.note(task.Invalid("cost", "0 must be 1 to %d", task.CostLimit))
 	}
-	r.reach(&d, s.Select, s.Prefer, s.Route)
+	r.reach(&d, s)
 	d.OnEnd = r.followUp(s.OnEnd)
 	if o := s.Once; o != nil {
 		d.Once = &task.Once{
@@ -56,7 +56,7 @@ func (r *reader) followUp(in *wire.FollowUp) *task.FollowUp {
 		Retention: t.Retention, StartBy: t.StartBy,
 		Owner: t.Owner, Labels: t.Labels, OnEnd: t.OnEnd,
 		Priority: t.Priority, FairKey: t.FairKey, FairWeight: t.FairWeight, LimitKey: t.LimitKey, Cost: t.Cost,
-		Select: t.Select, Prefer: t.Prefer, Route: t.Route,
+		Slots: t.Slots, Select: t.Select, Prefer: t.Prefer, Route: t.Route,
 	})
 	r.note(task.Within("on_end.task", err))
 	return &task.FollowUp{When: task.When(in.When), Task: d}
@@ -68,14 +68,15 @@ func FollowUp(f *task.FollowUp) *wire.FollowUp {
 		return nil
 	}
 	d := f.Task
-	selector, prefer, route := Reach(d)
+	selector, prefer, route, slots := Reach(d)
 	return &wire.FollowUp{When: wire.FollowUpWhen(f.When), Task: wire.FollowUpTask{
 		Type: d.Type, Queue: wire.Given(d.Queue), Payload: d.Payload, Delay: Span(d.Delay),
 		Timeout: Span(d.Timeout), Retry: Retry(d.Retry),
 		Retention: Span(d.Retention), Owner: wire.Given(d.Owner), Labels: wire.LabelsOf(d.Labels),
 		StartBy: Span(d.StartBy), OnEnd: FollowUp(d.OnEnd),
 		Priority: wire.Given(d.Priority), FairKey: wire.Given(d.FairKey), FairWeight: wire.Given(d.FairWeight),
-		LimitKey: wire.Given(d.LimitKey), Cost: wire.Given(d.Cost), Select: selector, Prefer: prefer, Route: route,
+		LimitKey: wire.Given(d.LimitKey), Cost: wire.Given(d.Cost), Slots: slots, Select: selector, Prefer: prefer,
+		Route: route,
 	}}
 }
 

@@ -84,7 +84,9 @@ type Taken struct {
 	Attempt int
 	Queue   string // of the task
 	Placed  bool   // it was handed over to this node alone
+	Slots   int    // that the task holds while it runs
 
+	awaits  bool // it waits for slots; guarded by the mutex of the consumer
 	id      string
 	queue   string // asynq's name
 	message message
@@ -203,20 +205,27 @@ func (c *Consumer) Held() (n int, isLast bool) {
 	return len(c.held), c.cordon != nil && c.takes == 0
 }
 
-// Placed returns how many deliveries the consumer has taken that were handed over to its node alone, by queue; nil for
-// none.
+// Placed returns how many slots the deliveries hold, by queue, that the consumer has taken and that were handed over to
+// its node alone; nil for none. Those that wait for slots do not count.
 func (c *Consumer) Placed() (placed map[string]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for t := range c.held {
-		if t.Placed {
+		if t.Placed && !t.awaits {
 			if placed == nil {
 				placed = make(map[string]int, 1)
 			}
-			placed[t.Queue]++
+			placed[t.Queue] += t.Slots
 		}
 	}
 	return placed
+}
+
+// SetAwaits says whether a delivery that was taken waits for slots.
+func (c *Consumer) SetAwaits(t *Taken, is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.awaits = is
 }
 
 // beginTake notes a call of Take. It returns false if the consumer is cordoned.
@@ -360,6 +369,7 @@ func (t *Taken) read() (err error) {
 	if t.message, err = decode(t.encoded); err != nil {
 		return err
 	}
+	t.Slots = t.message.slots()
 	t.Ref, t.Attempt, err = t.message.reference()
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -174,7 +175,22 @@ func messageOf(d task.Delivery, asynqQueue string) message {
 
 // payloadOf returns a delivery's reference as JSON.
 func payloadOf(d task.Delivery) []byte {
-	return []byte(payloadStart(d.Ref, d.Attempt) + stampOf(d.ClaimedAt))
+	text := payloadStart(d.Ref, d.Attempt)
+	if slots := route.SlotsOf(d.Reach); d.Node != "" && slots > 1 {
+		text += slotsMark + strconv.Itoa(slots)
+	}
+	return []byte(text + stampOf(d.ClaimedAt))
+}
+
+// slotsMark is before the slots that a task holds on its node, if it holds several; the stamp is behind them.
+const slotsMark = `,"slots":`
+
+// slots returns how many slots the task holds, as the payload of a delivery of DTS says.
+func (m message) slots() int {
+	_, rest, _ := bytes.Cut(m.payload, []byte(slotsMark))
+	text, _, _ := bytes.Cut(rest, []byte(","))
+	n, _ := strconv.Atoi(string(text)) // 0 if there is none
+	return min(max(n, 1), route.SlotsLimit)
 }
 
 // payloadStart returns what comes before the stamp. No character of a namespace or an id needs to be escaped.

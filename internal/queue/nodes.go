@@ -63,5 +63,5 @@ func (q *Queues) dropEmpty(ctx context.Context, name string) (dropped bool, _ er
 	if err != nil {
 		return false, err
 	}
-	return true, q.db.Del(ctx, string(k.Processed())).Err() // the others expire
+	return true, q.db.Del(ctx, string(k.Processed()), string(k.Several())).Err() // the others expire
 }

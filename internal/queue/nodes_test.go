@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // to is a delivery that goes to one node.
@@ -75,4 +78,57 @@ func TestDropNodeQueues_DeletesThoseOfNodesThatHaveGone(t *testing.T) {
 	if len(missing) != 1 || missing[0].Ref.ID != "lost" {
 		t.Errorf("%v are missing, want what the node that has gone left", missing)
 	}
+}
+
+// A delivery says how many slots its task holds, and leaders see it while it waits there or runs.
+func TestAwaitRoom_CountsTheSlotsOfTasksThatHoldSeveral(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	further := func() int {
+		t.Helper()
+		looks, err := x.AwaitRoom(t.Context(), map[string]int{"default@a": 0})
+		testkit.Must(t, err)
+		return looks["default@a"].Further
+	}
+	three, two := to("three", "a"), to("two", "a")
+	three.Reach, two.Reach = ";;;3", "zone=eu;;;2"
+	x.enqueue(to("one", "a"))
+	x.enqueue(three)
+	x.enqueue(two)
+	shared := aDelivery("shared") // nobody is told of its slots
+	shared.Reach = ";;;4"
+	x.enqueue(shared)
+	if n := further(); n != 3 {
+		t.Errorf("%d slots beyond one are held, want 2 and 1", n)
+	}
+	c := NewConsumer(ConsumerOptions{
+		DB: x.db, Node: "a", Name: "main", Concurrency: 10, Queues: map[string]int{"default": 1}, Log: x.log(),
+	})
+	c.lookAt(t.Context(), c.sources.own())
+	slots, taken := make(map[string]int), c.Take(t.Context(), 10)
+	for _, d := range taken {
+		slots[d.Ref.ID] = d.Slots
+		c.SetAwaits(d, d.Ref.ID == "two")
+	}
+	if want := map[string]int{"one": 1, "three": 3, "two": 2, "shared": 1}; !maps.Equal(slots, want) {
+		t.Errorf("they hold %v slots, want %v", slots, want)
+	}
+	if placed := c.Placed(); placed["default"] != 4 {
+		t.Errorf("it says that what was for it alone holds %v slots, want 4: another one waits for its slots", placed)
+	}
+	if n := further(); n != 3 {
+		t.Errorf("%d slots beyond one are held while they run, want 3", n)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	for _, d := range taken {
+		c.End(d, nil)
+	}
+	testkit.Eventually(t, "none is held any more", func() bool { return further() == 0 })
+	if n := x.db.Exists(t.Context(), string(lua.AsynqQueue("default@a").Several())).Val(); n != 0 {
+		t.Error("something is left of the deliveries that have gone")
+	}
+	stop()
+	testkit.Must(t, testkit.Receive(t, ended, "the end of the consumer"))
 }

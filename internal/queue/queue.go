@@ -231,7 +231,8 @@ func (q *Queues) newBatch(queue string) *batch {
 	k := lua.AsynqQueue(name)
 	return &batch{queue: name, call: lua.Enqueue{
 		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Archived: k.Archived(), Completed: k.Completed(), Called: k.Called(),
-		Skipped: k.Skipped(), Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Queue: queue, Workers: "", Deliveries: nil,
+		Skipped: k.Skipped(), Several: k.Several(), Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Queue: queue,
+		Workers: "", Deliveries: nil,
 	}}
 }
 

@@ -31,6 +31,7 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 		paused  *redis.IntCmd
 		ended   *redis.StringCmd
 		skipped *redis.IntCmd
+		several *redis.IntCmd // of a queue of one node
 	}
 	replies := make(map[string]reply, len(levels))
 	pipe := q.db.Pipeline()
@@ -44,7 +45,7 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 			skipped: pipe.Exists(ctx, string(k.Skipped())), paused: pipe.Exists(ctx, string(k.Paused())),
 		}
 		if isNodeQueue(name) {
-			r.active = pipe.LLen(ctx, string(k.Active()))
+			r.active, r.several = pipe.LLen(ctx, string(k.Active())), pipe.Exists(ctx, string(k.Several()))
 		}
 		replies[name] = r
 	}
@@ -63,6 +64,11 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 		look := handover.Look{Waiting: int(r.waiting.Val()), Ended: ended, Paused: r.paused.Val() > 0}
 		if r.active != nil {
 			look.Active = int(r.active.Val())
+			if r.several.Val() > 0 {
+				if look.Further, err = q.countSlots(ctx, name); err != nil {
+					failures = append(failures, err)
+				}
+			}
 		}
 		if r.skipped.Val() > 0 {
 			if look.Types, err = q.countTypes(ctx, name, look.Waiting); err != nil {
@@ -87,6 +93,16 @@ func (q *Queues) countTypes(ctx context.Context, name string, waiting int) (map[
 		counts[t.Type] = t.Number * max(waiting, reply.Seen) / reply.Seen
 	}
 	return counts, nil
+}
+
+// countSlots returns how many slots beyond one the tasks of a node's queue hold that hold several. Error: one of Redis.
+func (q *Queues) countSlots(ctx context.Context, name string) (int, error) {
+	several := lua.AsynqQueue(q.names.asynq(name)).Several()
+	reply, err := redisx.Run(ctx, q.db, lua.CountSlots{Several: several})
+	if err != nil {
+		return 0, fmt.Errorf("counting the slots in queue %s: %w", name, err)
+	}
+	return reply.Further, nil
 }
 
 // ForeignSlots reads how many deliveries asynq's own servers work on at once, by queue. A server of several queues counts for

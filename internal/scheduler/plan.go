@@ -67,7 +67,8 @@ func fleetOf(view cluster.View) handover.Fleet {
 		if n.State == cluster.StateAlive && n.Has(config.RoleWorker) {
 			w := handover.Node{
 				ID: n.ID, Queues: n.Queues, Types: n.Types, Capacity: n.Capacity, Running: n.Running, Guest: n.Via != "",
-				Placed: n.Placed, Name: n.Name, Labels: n.Values, CPU: math.NaN(), Memory: math.NaN(), Beat: n.LastBeat,
+				Placed: n.Placed, Largest: n.Largest, Name: n.Name, Labels: n.Values,
+				CPU: math.NaN(), Memory: math.NaN(), Beat: n.LastBeat,
 				Response: time.Duration(n.Response * float64(time.Millisecond)),
 			}
 			if m := n.Machine; m != nil && m.CPU != nil {

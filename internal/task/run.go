@@ -38,6 +38,7 @@ func (d Definition) validateRun() error {
 		{"fair_key", d.FairKey != ""},
 		{"limit_key", d.LimitKey != ""},
 		{"cost", d.Cost != 0},
+		{"slots", strings.HasPrefix(d.Reach, ";;;")}, // the reach of a task that says nothing else
 		{"select", d.Reach != ""},
 	} {
 		if field.is {

@@ -40,7 +40,7 @@ type Metrics struct {
 	LeaseChanges     *prometheus.CounterVec   // changes of leases, by kind
 	LeasesHeld       prometheus.Gauge         // partitions that this node leads
 	Capacity         prometheus.Gauge         // most attempts that run at once
-	Running          prometheus.Gauge         // attempts that run now
+	Running          prometheus.Gauge         // slots that attempts hold now
 	ScriptSeconds    *prometheus.HistogramVec // round trips of scripts, by script
 	ScriptRefusals   *prometheus.CounterVec   // refusals of scripts, by script and code
 	Requests         *prometheus.CounterVec   // answered HTTP requests, by route, method and status
@@ -124,9 +124,9 @@ func New() *Metrics { //nolint:funlen // a table
 			"Changes of leases of partitions on this node.", "change"),
 		LeasesHeld: made.gauge("leases_held", "Partitions this node leads."),
 		Capacity: made.gauge("capacity",
-			"Most attempts that this node, and the workers by HTTP that it serves, run at once."),
+			"Slots of this node, and of the workers by HTTP that it serves: an attempt holds one, or several."),
 		Running: made.gauge("running",
-			"Attempts that this node, and the workers by HTTP that it serves, run now."),
+			"Slots of this node, and of the workers by HTTP that it serves, that attempts hold now."),
 		ScriptSeconds: made.histograms("script_seconds",
 			"Duration of round trips of Lua scripts.", prometheus.ExponentialBuckets(.0001, 4, 9), "script"),
 		ScriptRefusals: made.counters("script_refusals_total",

@@ -33,6 +33,7 @@ var shownPrecedence = []string{
 // typedReach is what somebody types who says where a task runs.
 var typedReach = []string{
 	"select", "zone in (us, eu),gpu", "prefer", "10:a=b\r\n!spot", "route", `{"by": "hash", "key": "tenant-7"}`,
+	"slots", "4",
 }
 
 // The form takes where a task runs, the page of the task shows it, and a copy has it.
@@ -43,9 +44,10 @@ func TestSubmit_TakesWhereATaskRuns(t *testing.T) {
 		const route = `{&#34;by&#34;:&#34;hash&#34;,&#34;key&#34;:&#34;tenant-7&#34;}`
 		w.expect("/tasks/default/a", `<dt>Nodes, by labels</dt><dd><code dir="auto">gpu,zone in (eu,us)</code></dd>`,
 			`<dt>Preferred nodes</dt><dd><code dir="auto">10:a=b; 1:!spot</code></dd>`,
-			`<dt>Route</dt><dd><code dir="auto">`+route+`</code></dd>`)
+			`<dt>Route</dt><dd><code dir="auto">`+route+`</code></dd>`,
+			`<dt>Slots of its node that it holds</dt><dd><code dir="auto">4</code></dd>`)
 		w.expect("/submit?from=default/a", `name="select" value="gpu,zone in (eu,us)"`, "10:a=b\n1:!spot</textarea>",
-			`name="route" value="`+route+`"`)
+			`name="route" value="`+route+`"`, `name="slots" value="4"`)
 		w.submit("b", nil)
 		text := w.get("/tasks/default/b").text
 		if strings.Contains(text, "Nodes, by labels") || strings.Contains(text, "<dt>Route") {

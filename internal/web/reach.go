@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html/template"
+	"strconv"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/wire"
@@ -21,6 +22,7 @@ const (
 // reachFields are the fields that say on which nodes a task may run, and to which of them it goes.
 func (v *visit) reachFields() []formField {
 	return []formField{
+		{Name: "slots", Label: v.T("Slots of its node that it holds"), Hint: "1"},
 		{Name: "select", Label: v.T("Nodes, by labels"), Hint: selectHint, Wide: true},
 		{Name: "prefer", Label: v.T("Preferred nodes (weight:labels)"), Hint: preferHint, Long: true, Wide: true},
 		{Name: "route", Label: v.T("Route"), Hint: routeHint, Wide: true},
@@ -32,6 +34,7 @@ type reach struct {
 	Select *wire.Selector
 	Prefer wire.Preferences
 	Route  *wire.Route
+	Slots  *wire.Slots
 }
 
 // reachOf reads what the reachFields say. Error: CodeInvalid.
@@ -48,6 +51,13 @@ func (v *visit) reachOf(typed func(name string) string) (r reach, _ error) {
 			break
 		}
 		r.Prefer = append(r.Prefer, p)
+	}
+	if text := typed("slots"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			wrong.add(v.invalid("slots", v.T("must be a whole number from %d on", 1)))
+		}
+		r.Slots = wire.Given(n)
 	}
 	text := typed("route")
 	switch {
@@ -70,14 +80,17 @@ func (v *visit) setReach(d *task.Definition, typed func(name string) string) err
 	if err != nil {
 		return err
 	}
-	read, err := definition.Task(wire.Submission{Select: r.Select, Prefer: r.Prefer, Route: r.Route})
+	read, err := definition.Task(wire.Submission{Select: r.Select, Prefer: r.Prefer, Route: r.Route, Slots: r.Slots})
 	d.Reach, d.RouteKey = read.Reach, read.RouteKey
 	return err
 }
 
 // reachTexts are what stands in the reachFields.
-func reachTexts(selector *wire.Selector, prefer wire.Preferences, route *wire.Route) map[string]string {
+func reachTexts(
+	selector *wire.Selector, prefer wire.Preferences, route *wire.Route, slots *wire.Slots,
+) map[string]string {
 	return map[string]string{
+		"slots":  numberText(wire.Value(slots)),
 		"select": wire.Value(selector), "prefer": strings.Join(preferTexts(prefer), "\n"), "route": routeText(route),
 	}
 }
@@ -110,8 +123,9 @@ type fact struct {
 
 // Reach is where a task may run.
 func (v *visit) Reach(d task.Definition) (facts []fact) {
-	selector, prefer, route := definition.Reach(d)
+	selector, prefer, route, slots := definition.Reach(d)
 	for _, f := range []fact{
+		{v.T("Slots of its node that it holds"), numberText(wire.Value(slots))},
 		{v.T("Nodes, by labels"), wire.Value(selector)}, {v.T("Preferred nodes"), strings.Join(preferTexts(prefer), "; ")},
 		{v.T("Route"), routeText(route)},
 	} {

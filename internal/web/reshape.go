@@ -190,7 +190,7 @@ func (v *visit) typeIn(d manifest.Document) {
 		"fair_weight": numberText(wire.Value(t.FairWeight)), "limit_key": wire.Value(t.LimitKey),
 		"cost": numberText(wire.Value(t.Cost)),
 	}
-	maps.Copy(values, reachTexts(t.Select, t.Prefer, t.Route))
+	maps.Copy(values, reachTexts(t.Select, t.Prefer, t.Route, t.Slots))
 	values["retry.delays"] = strings.Join(retry.Delays, ", ")
 	if t.OnEnd != nil {
 		raw, _ := json.Marshal(t.OnEnd) // of texts, numbers and JSON

@@ -97,7 +97,7 @@ func (v *visit) typedDocument() (d manifest.Document, _ error) {
 			Retention: wire.Given(get("retention")), StartBy: wire.Given(get("start_by")),
 			Priority: wire.Given(precedence.Priority), FairKey: wire.Given(precedence.FairKey),
 			FairWeight: wire.Given(precedence.FairWeight), LimitKey: wire.Given(precedence.LimitKey),
-			Cost:   wire.Given(precedence.Cost),
+			Cost: wire.Given(precedence.Cost), Slots: reach.Slots,
 			Select: reach.Select, Prefer: reach.Prefer, Route: reach.Route,
 		},
 	}}

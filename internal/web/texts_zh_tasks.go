@@ -30,6 +30,7 @@ var chineseTasks = map[string]string{
 	"Weight of the fair key":                   "公平键的权重",
 	"Limit keys":                               "限制键",
 	"Slots of each limit that it needs":        "占用每个限制的名额数",
+	"Slots of its node that it holds":          "占用节点的名额数",
 	"Nodes, by labels":                         "节点（按标签）",
 	"Preferred nodes":                          "优先节点",
 	"Preferred nodes (weight:labels)":          "优先节点（权重:标签）",

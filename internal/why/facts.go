@@ -59,8 +59,9 @@ type Worker struct {
 	Cordon   *Cordon  // nil: it is not cordoned
 	Queues   []string // that it serves, or served before it was cordoned
 	Types    []string // that it runs; none for all
-	Capacity int
-	Running  int
+	Capacity int      // its slots
+	Most     int      // slots that a task of the queue can hold there
+	Running  int      // slots that are taken
 	LastBeat time.Time
 }
 

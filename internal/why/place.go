@@ -48,6 +48,13 @@ func (f TaskFacts) unmatched() []Reason {
 		reason.Detail = fmt.Sprintf("No living node takes tasks of type %q from the queue %q.", f.Type, f.Queue)
 	case fit.Match == 0:
 		reason.Detail = fmt.Sprintf("Of the nodes that take tasks of type %q from the queue %q, %s.", f.Type, f.Queue, fit)
+	case f.tooSmall(r) != nil:
+		w := f.tooSmall(r)
+		reason.Detail = fmt.Sprintf("It needs %d slots of a node. Of the nodes that match, %s has the most: a task of the "+
+			"queue %q can hold %d there.", r.Holds(), w.name(), f.Queue, w.Most)
+		reason.Do = fmt.Sprintf("Start a node with more slots (dtsd serve --roles worker --queues %s=1 "+
+			"--concurrency %d), or let it hold fewer: %s task change %s --slots %d.",
+			f.Queue, r.Holds(), ctl(f.Task.Ref), f.Task.ID, max(w.Most, 1))
 	case len(f.matching(r)) == 0:
 		reason.Detail = fmt.Sprintf("None of the nodes of its route takes it now: %s.", strings.Join(r.Route.Order, ", "))
 		reason.Do = fmt.Sprintf("Start one of them, or change the route: %s task change %s --route any.",
@@ -60,6 +67,23 @@ func (f TaskFacts) unmatched() []Reason {
 		reason.Do = w.Cordon.do()
 	}
 	return []Reason{reason}
+}
+
+// tooSmall returns, of the nodes that have too few slots for the task, and to which it might go else, the one with the
+// most slots; nil if some node has enough, or none matches.
+func (f TaskFacts) tooSmall(r route.Reach) *Worker {
+	small := r
+	small.Slots = 0
+	var most *Worker
+	for _, w := range f.matching(small) {
+		if w.fits(r) {
+			return nil
+		}
+		if most == nil || w.Most > most.Most {
+			most = &w
+		}
+	}
+	return most
 }
 
 // cordoned returns a worker on which the task might run if it were not cordoned; nil if there is none.
@@ -96,7 +120,9 @@ func (f TaskFacts) occupied() []Reason {
 	if len(nodes) > 0 && r.Route.By == route.Failover { // others of its order come only when this one is gone
 		nodes = slices.DeleteFunc(nodes, func(w Worker) bool { return w.name() != nodes[0].name() })
 	}
-	full := slices.DeleteFunc(slices.Clone(nodes), func(w Worker) bool { return f.taken(w) < w.Capacity })
+	full := slices.DeleteFunc(slices.Clone(nodes), func(w Worker) bool {
+		return w.Capacity-f.taken(w) >= r.Holds()
+	})
 	reason := Reason{Code: NodeFull, Do: fmt.Sprintf("Wait for a task there to end, or change where it may run: "+
 		"%s task change %s --select SELECTOR --route NAME. See what runs: dtsctl task list -A --state running.",
 		ctl(f.Task.Ref), f.Task.ID)}
@@ -106,6 +132,9 @@ func (f TaskFacts) occupied() []Reason {
 	case len(full) == len(nodes) && r.Route.By == route.Failover:
 		reason.Detail = fmt.Sprintf("It waits for the first node of its order that lives, which has no free slot: %s.",
 			f.slots(full))
+	case len(full) == len(nodes) && r.Holds() > 1:
+		reason.Detail = fmt.Sprintf("It needs %d slots of a node, and no node on which it may run has as many free: "+
+			"%s. After %s, one of them keeps for it what becomes free.", r.Holds(), f.slots(full), route.GatherWait)
 	case len(full) == len(nodes):
 		reason.Detail = fmt.Sprintf("No node on which it may run has a free slot: %s.", f.slots(full))
 	case r.Route.Sticky == route.StickyRequire:
@@ -132,7 +161,23 @@ func (f TaskFacts) slots(nodes []Worker) string {
 	return strings.Join(texts, ", ")
 }
 
-// fits reports whether a task may go to the worker by its selector and the order of its route.
+// gathered returns whether the task waits at a node for its slots, which that keeps for it.
+func (f TaskFacts) gathered() []Reason {
+	r, ok := f.reach()
+	i := slices.IndexFunc(f.Workers, func(w Worker) bool { return w.ID == f.Task.Placed })
+	if !ok || r.Holds() == 1 || f.FleetUnknown || i < 0 || f.Workers[i].Capacity-f.taken(f.Workers[i]) >= r.Holds() {
+		return nil
+	}
+	return []Reason{{
+		Code: NodeFull, Since: f.Task.QueuedAt,
+		Detail: fmt.Sprintf("It needs %d slots of the node to which it goes, and that keeps for it what becomes free: %s.",
+			r.Holds(), f.slots(f.Workers[i:i+1])),
+		Do: "Wait for tasks there to end. See what runs: dtsctl task list -A --state running.",
+	}}
+}
+
+// fits reports whether a task may go to the worker by its selector, the order of its route, and its slots.
 func (w Worker) fits(r route.Reach) bool {
-	return r.Select.Matches(w.label) && (len(r.Route.Order) == 0 || slices.Contains(r.Route.Order, w.name()))
+	hasSlots := r.Holds() == 1 || r.Holds() <= w.Most
+	return hasSlots && r.Select.Matches(w.label) && (len(r.Route.Order) == 0 || slices.Contains(r.Route.Order, w.name()))
 }

@@ -93,7 +93,9 @@ func (f TaskFacts) further(r *Reason) {
 func (f TaskFacts) queued() []Reason {
 	switch {
 	case f.Place == Taken && f.Blocked == nil:
-		return f.orOnItsWay()
+		return f.orOnItsWay(f.gathered())
+	case f.Place == Pending && f.Blocked == nil && f.gathered() != nil:
+		return f.orOnItsWay(f.attended(), f.paused(), f.gathered())
 	case f.Place == Pending && f.Blocked == nil: // it needs no leader any more
 		return f.orOnItsWay(f.attended(), f.paused(), f.crowded())
 	}

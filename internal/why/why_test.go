@@ -478,7 +478,8 @@ func zones(a, b, c int) func(*why.Path) {
 			name := []string{"a", "b", "c"}[i]
 			p.Workers = append(p.Workers, why.Worker{
 				ID: "node-" + name, Name: name, Alive: true, Queues: []string{"mails"}, Types: []string{"http"}, Capacity: 2,
-				Running: running, Labels: func(label string) []string { return map[string][]string{"zone": {name}}[label] },
+				Most: 2, Running: running,
+				Labels: func(label string) []string { return map[string][]string{"zone": {name}}[label] },
 			})
 		}
 	}
@@ -529,8 +530,16 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 		"sticky": {";;hash:7:require", partly, []why.Code{why.NodeFull}, []string{
 			"It waits for the node of its key, if that is one of those without a free slot: a 2/2.",
 		}},
-		"a little sticky": {";;hash:7:prefer", partly, []why.Code{why.Delivery}, nil},
-		"hash":            {";;hash:7:", partly, []why.Code{why.Delivery}, nil},
+		"more slots than any has": {"zone~in~(a,b);;;3", idle, []why.Code{why.NoNode}, []string{
+			`needs 3 slots of a node. Of the nodes that match, a has the most: a task of the queue "mails" can hold 2 there.`,
+			"--concurrency 3", "dtsctl task change nightly --slots 2",
+		}},
+		"too few slots are free": {";;;2", zones(1, 1, 2), []why.Code{why.NodeFull}, []string{
+			"It needs 2 slots of a node, and no node on which it may run has as many free: a 1/2, b 1/2, c 2/2. After 10s",
+		}},
+		"enough slots are free": {";;;2", zones(1, 0, 2), []why.Code{why.Delivery}, nil},
+		"a little sticky":       {";;hash:7:prefer", partly, []why.Code{why.Delivery}, nil},
+		"hash":                  {";;hash:7:", partly, []why.Code{why.Delivery}, nil},
 		"damaged": {";;nearest", full, []why.Code{why.Unreadable}, []string{
 			"where it may run", "dtsctl task change nightly --select '' --prefer '' --route any",
 		}},
@@ -550,4 +559,21 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 	expect(t, "handed to a node", why.OfTask(f), []why.Code{why.Delivery}, "Its leader has given it to a node")
 	f.Task.State, f.Task.Attempt, f.Task.Reach, f.Task.DueAt = task.Scheduled, 0, "gpu;;", now.Add(time.Hour)
 	expect(t, "future, no node", why.OfTask(f), []why.Code{why.NotDue, why.NoNode})
+}
+
+// A task of several slots is at a node that has taken it, or is about to, and keeps slots for it.
+func TestOfTask_SaysWhichNodeKeepsSlots(t *testing.T) {
+	t.Parallel()
+	for _, place := range []why.Place{why.Pending, why.Taken} {
+		for reach, want := range map[string]why.Code{";;;2": why.NodeFull, "zone=a;;": why.Delivery} {
+			f := why.TaskFacts{Path: path(zones(1, 0, 0)), Place: place}
+			f.Task = task.Task{State: task.Queued, Placed: "node-a", QueuedAt: now.Add(-time.Minute)}
+			f.Task.Ref, f.Task.Reach = ref, reach
+			if got := why.OfTask(f); want == why.NodeFull {
+				expect(t, string(place), got, []why.Code{want}, "It needs 2 slots", "keeps for it what becomes free: a 1/2.")
+			} else {
+				expect(t, string(place), got, []why.Code{want})
+			}
+		}
+	}
 }

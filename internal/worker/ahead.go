@@ -92,6 +92,5 @@ func (w *Worker) serveLater(work context.Context, p *pool, t *queue.Taken) {
 		w.serve(work, p, t)
 		return
 	}
-	defer w.idle.Done()
-	p.consumer.End(t, queue.ErrGiveBack)
+	w.refuse(p, t, queue.ErrGiveBack)
 }

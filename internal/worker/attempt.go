@@ -34,6 +34,7 @@ type attempt struct {
 	moving chan struct{}   // closed when the attempt is asked to move to another worker
 	asked  sync.Once       // closes moving
 	run    atomic.Pointer[tasks.Run]
+	slots  int         // that it holds
 	shared atomic.Bool // somebody else has the token of the run
 	// leased is when the lease of the run began, by the clock of this node, and lease stops the work if it is not extended; both are set before run.
 	leased atomic.Pointer[time.Time]
@@ -47,7 +48,7 @@ type attempt struct {
 	runs, reports bool
 }
 
-// end releases the context, the lease, and the slot or the place among the reports.
+// end releases the context, the lease, and the slots or the place among the reports.
 func (a *attempt) end() {
 	a.cancel(nil)
 	if a.lease != nil {
@@ -56,27 +57,27 @@ func (a *attempt) end() {
 	if a.reports {
 		<-a.w.reports
 	} else {
-		a.freeSlot()
+		a.freeSlots()
 	}
 }
 
-// freeSlot frees the slot of an attempt that does not run, or not any more.
-func (a *attempt) freeSlot() {
+// freeSlots frees the slots of an attempt that does not run, or not any more.
+func (a *attempt) freeSlots() {
 	if a.runs {
-		a.w.running.Add(-1)
-		a.w.o.Metrics.Running.Dec()
-		a.pool.ahead.ended(clock.Now()) // before the slot wakes the pool
+		a.w.running.Add(-int64(a.slots))
+		a.w.o.Metrics.Running.Sub(float64(a.slots))
+		a.pool.ahead.ended(clock.Now()) // before a slot wakes the pool
 	}
-	<-a.pool.slots
-	<-a.w.slots
+	a.w.free(a.pool, a.slots)
 }
 
-// returned frees the slot of an attempt whose executor has returned, unless too many ends wait until Redis has taken them.
+// returned frees the slots of an attempt whose executor has returned, unless too many ends wait until Redis has taken
+// them.
 func (a *attempt) returned() {
 	select {
 	case a.w.reports <- struct{}{}:
 		a.reports = true
-		a.freeSlot()
+		a.freeSlots()
 	default:
 	}
 }

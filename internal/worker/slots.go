@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dts-sched/dts/internal/calls"
+	"github.com/dts-sched/dts/internal/queue"
 )
 
 // takeLimit is the number of deliveries that a pool takes at once. Redis does nothing else while it hands them over.
@@ -23,19 +24,48 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 			return
 		}
 		taken := p.consumer.Take(ctx, slots+more)
-		now := min(slots, len(taken))
-		p.ahead.add(len(taken) - now)
 		w.idle.Add(len(taken))
-		for _, t := range taken[:now] {
+		now, later, many := split(taken, &slots)
+		p.ahead.add(len(later))
+		for _, t := range now {
 			all.Run(func() { w.serve(work, p, t) })
 		}
-		for _, t := range taken[now:] {
+		for _, t := range later {
 			all.Run(func() { w.serveLater(work, p, t) })
 		}
-		for range slots - now {
-			<-w.slots
-			<-p.slots
+		w.free(p, slots)
+		for i, t := range many {
+			if i > 0 { // until the first one has its slots, a leader may take it back
+				w.refuse(p, t, queue.ErrGiveBack)
+			}
 		}
+		if len(many) > 0 && w.gather(ctx, p, many[0]) {
+			all.Run(func() { w.serve(work, p, many[0]) })
+		}
+	}
+}
+
+// split divides deliveries into those for which there are slots, those that wait for one, and those that wait for
+// several. What comes behind one of the latter leaves it the slots. It takes those that are used from slots.
+func split(taken []*queue.Taken, slots *int) (now, later, many []*queue.Taken) {
+	for _, t := range taken {
+		switch {
+		case len(many) == 0 && t.Slots <= *slots:
+			now, *slots = append(now, t), *slots-t.Slots
+		case t.Slots == 1:
+			later = append(later, t)
+		default:
+			many = append(many, t)
+		}
+	}
+	return now, later, many
+}
+
+// free frees slots of the pool and of the worker.
+func (w *Worker) free(p *pool, slots int) {
+	for range slots {
+		<-w.slots
+		<-p.slots
 	}
 }
 

@@ -76,18 +76,20 @@ type Options struct {
 // Worker runs attempts on one node.
 type Worker struct {
 	o        Options
-	slots    chan struct{} // one entry for each attempt that runs, and for each delivery that may be taken now
+	slots    chan struct{} // an entry for each slot that an attempt holds, and for each delivery that may be taken now
 	reports  chan struct{} // one entry for each attempt without a slot whose end is not reported yet
 	started  atomic.Int64  // makes run tokens unique
-	running  atomic.Int64  // attempts that run
+	running  atomic.Int64  // slots of attempts that run
 	response atomic.Int64  // in ns; see Response
 	ready    chan struct{}
+	gathers  chan struct{} // its only entry is of the delivery that waits for several slots
 	hasBegun chan struct{} // wakes keepLeases; its buffer of one merges several signals
 	begins   *batch.Groups[tasks.Start, tasks.Begun]
 	ends     *batch.Groups[tasks.End, error]
 
 	mu       sync.Mutex
 	cordoned bool                // see SetCordoned
+	leave    context.CancelFunc  // ends the wait of a delivery for several slots; nil if none waits
 	moving   bool                // see SetMoving
 	taking   []*pool             // while it runs
 	active   map[string]*attempt // by delivery
@@ -109,6 +111,7 @@ func New(o Options) *Worker {
 	w := &Worker{
 		o: o, slots: make(chan struct{}, o.Capacity), reports: make(chan struct{}, o.Capacity),
 		ready: make(chan struct{}), hasBegun: make(chan struct{}, 1), active: make(map[string]*attempt),
+		gathers: make(chan struct{}, 1),
 	}
 	types := o.Executors.Types()
 	// Attempts share the calls, so a call has a limit of its own: an attempt tries again. What has begun must not wait for long for the answer, as
@@ -126,11 +129,10 @@ func New(o Options) *Worker {
 	return w
 }
 
-// Running is the number of attempts that run now.
+// Running is the number of slots that attempts hold now.
 func (w *Worker) Running() int { return int(w.running.Load()) }
 
-// Placed returns how many deliveries the worker has taken that were handed over to its node alone, by queue; nil for
-// none.
+// Placed returns how many slots the deliveries hold that were handed over to its node alone, by queue; nil for none.
 func (w *Worker) Placed() (placed map[string]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +170,9 @@ func (w *Worker) Ready() <-chan struct{} { return w.ready }
 func (w *Worker) SetCordoned(is bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cordoned = is
+	if w.cordoned = is; is && w.leave != nil {
+		w.leave()
+	}
 	for _, p := range w.taking {
 		p.consumer.SetCordoned(is)
 	}
@@ -348,10 +352,12 @@ func (w *Worker) stop(ctx context.Context) func(ref task.Ref, number int) {
 	}
 }
 
-// enter records that a delivery, for which a slot was reserved, is handled. If it returns an error, the slot is free again.
+// enter records that a delivery, for which slots were reserved, is handled. If it returns an error, they are free
+// again.
 // Errors: errShutdown if the worker drains; errTwice if the attempt already runs here.
-func (w *Worker) enter(work context.Context, p *pool, name string) (*attempt, error) {
+func (w *Worker) enter(work context.Context, p *pool, name string, slots int) (*attempt, error) {
 	a := w.newAttempt(work, p, name)
+	a.slots = slots
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -367,8 +373,8 @@ func (w *Worker) enter(work context.Context, p *pool, name string) (*attempt, er
 		a.move()
 	}
 	a.runs = true
-	w.running.Add(1)
-	w.o.Metrics.Running.Inc()
+	w.running.Add(int64(slots))
+	w.o.Metrics.Running.Add(float64(slots))
 	return a, nil
 }
 
@@ -377,8 +383,8 @@ func (w *Worker) newAttempt(work context.Context, p *pool, name string) *attempt
 	return &attempt{w: w, pool: p, name: name, ctx: ctx, cancel: cancel, work: work, moving: make(chan struct{})}
 }
 
-// leave removes an attempt that has ended, and frees its slot.
-func (w *Worker) leave(a *attempt) {
+// remove removes an attempt that has ended, and frees its slots.
+func (w *Worker) remove(a *attempt) {
 	w.mu.Lock()
 	delete(w.active, a.name)
 	w.mu.Unlock()
@@ -390,7 +396,7 @@ func (w *Worker) leave(a *attempt) {
 // delivery returns to its queue.
 func (w *Worker) handle(work context.Context, p *pool, d *queue.Taken) error {
 	name := task.Delivery{Ref: d.Ref, Attempt: d.Attempt}.String()
-	a, err := w.enter(work, p, name)
+	a, err := w.enter(work, p, name, d.Slots)
 	if errors.Is(err, errTwice) {
 		w.o.Metrics.Leftovers.Inc()
 		return nil
@@ -398,7 +404,7 @@ func (w *Worker) handle(work context.Context, p *pool, d *queue.Taken) error {
 	if err != nil {
 		return fmt.Errorf("delivery %s: %w", name, err)
 	}
-	defer w.leave(a)
+	defer w.remove(a)
 	switch err := a.begin(d); {
 	case errors.Is(err, tasks.ErrLeftover):
 		w.o.Metrics.Leftovers.Inc()

@@ -136,6 +136,7 @@ var Keys = []Kind{
 	{"awaited", String, "asynq:{q}:awaited", "DTS, not asynq: exists while leaders wait for room in the queue; the number of waiting deliveries at which a worker tells them"},
 	{"called", String, "asynq:{q}:called", "DTS, not asynq: how many of the workers that were woken when the queue was empty have not taken yet; 0 if all were woken since; expires"},
 	{"skipped", String, "asynq:{q}:skipped", "DTS, not asynq: exists while workers pass over deliveries that wait, as they do not run their types; expires"},
+	{"several", Hash, "asynq:{q}:several", "DTS, not asynq: of the queue of one node, how many slots a task holds there, by the id of its delivery, if it holds several; what leaders find there of deliveries that have gone they remove"},
 	{"queues", Set, "asynq:queues", "asynq: the names of all queues"},
 	{"servers", ZSet, "asynq:servers", "asynq: the keys of all servers, by the time in s at which they expire"},
 	{"workers", ZSet, "asynq:workers", "asynq: the keys of what all servers work on, by the time in s at which they expire"},

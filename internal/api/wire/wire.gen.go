@@ -1206,6 +1206,7 @@ const (
 	TaskFieldRunAt             TaskField = "run_at"
 	TaskFieldSchedule          TaskField = "schedule"
 	TaskFieldSelect            TaskField = "select"
+	TaskFieldSlots             TaskField = "slots"
 	TaskFieldStartBy           TaskField = "start_by"
 	TaskFieldStartedAt         TaskField = "started_at"
 	TaskFieldTick              TaskField = "tick"
@@ -1276,6 +1277,8 @@ func (e TaskField) Valid() bool {
 	case TaskFieldSchedule:
 		return true
 	case TaskFieldSelect:
+		return true
+	case TaskFieldSlots:
 		return true
 	case TaskFieldStartBy:
 		return true
@@ -2258,6 +2261,13 @@ type FollowUpTask struct {
 	// Example: zone in (eu,us),gpu
 	Select *Selector `json:"select,omitempty"`
 
+	// Slots How many slots of its node the task holds while it runs: it counts as so many tasks. Workers by HTTP run only
+	// tasks of one slot. Default 1; see docs/routing.md.
+	//
+	//
+	// Example: 2
+	Slots *Slots `json:"slots,omitempty"`
+
 	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
 	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
 	StartBy *Duration `json:"start_by,omitempty"`
@@ -3035,7 +3045,7 @@ type Node struct {
 	Queues map[string]int `json:"queues"`
 	Roles  []string       `json:"roles"`
 
-	// Running How many it runs now.
+	// Running How many of its slots are taken. Most tasks hold one, and some several.
 	Running   int  `json:"running"`
 	StartedAt Time `json:"started_at"`
 
@@ -3231,7 +3241,7 @@ type Period struct {
 	Capacity *int   `json:"capacity,omitempty"`
 	Counts   Counts `json:"counts"`
 
-	// Running Attempts that ran at its end; of an hour, the most. Left out if nobody looked, or nothing ran or waited.
+	// Running Slots that were taken at its end; of an hour, the most. Left out if nobody looked, or nothing ran or waited.
 	Running *int `json:"running,omitempty"`
 }
 
@@ -4241,6 +4251,12 @@ type ScheduleRule struct {
 // Example: zone in (eu,us),gpu
 type Selector = string
 
+// Slots How many slots of its node the task holds while it runs: it counts as so many tasks. Workers by HTTP run only
+// tasks of one slot. Default 1; see docs/routing.md.
+//
+// Example: 2
+type Slots = int
+
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
 // `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
@@ -4307,7 +4323,7 @@ type StatusFigures struct {
 	// BegunPerSecond Attempts that began.
 	BegunPerSecond *float32 `json:"begun_per_second,omitempty"`
 
-	// Capacity Tasks that can run at once.
+	// Capacity All slots of the nodes.
 	Capacity int `json:"capacity"`
 
 	// EndedPerSecond Attempts that ended.
@@ -4340,7 +4356,7 @@ type StatusFigures struct {
 	// RedisRoundTripMs How long a command took.
 	RedisRoundTripMs *float32 `json:"redis_round_trip_ms,omitempty"`
 
-	// Running Tasks that run.
+	// Running Slots that are taken.
 	Running int `json:"running"`
 
 	// Waiting Tasks that are due and have not begun. Left out while Redis is silent.
@@ -4486,6 +4502,13 @@ type Submission struct {
 	//
 	// Example: zone in (eu,us),gpu
 	Select *Selector `json:"select,omitempty"`
+
+	// Slots How many slots of its node the task holds while it runs: it counts as so many tasks. Workers by HTTP run only
+	// tasks of one slot. Default 1; see docs/routing.md.
+	//
+	//
+	// Example: 2
+	Slots *Slots `json:"slots,omitempty"`
 
 	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
 	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
@@ -4759,6 +4782,13 @@ type Task struct {
 	// Example: zone in (eu,us),gpu
 	Select *Selector `json:"select,omitempty"`
 
+	// Slots How many slots of its node the task holds while it runs: it counts as so many tasks. Workers by HTTP run only
+	// tasks of one slot. Default 1; see docs/routing.md.
+	//
+	//
+	// Example: 2
+	Slots *Slots `json:"slots,omitempty"`
+
 	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
 	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.
 	StartBy *Duration `json:"start_by,omitempty"`
@@ -4844,6 +4874,13 @@ type TaskChange struct {
 
 	// Select As of a submission. Empty, the task may run on all nodes.
 	Select *Selector `json:"select,omitempty"`
+
+	// Slots How many slots of its node the task holds while it runs: it counts as so many tasks. Workers by HTTP run only
+	// tasks of one slot. Default 1; see docs/routing.md.
+	//
+	//
+	// Example: 2
+	Slots *Slots `json:"slots,omitempty"`
 }
 
 // TaskFate `cancelled`: it was not running. `stopping`: it was running, and has been asked to stop. `left`: it goes on.
@@ -5052,6 +5089,13 @@ type TaskTemplate struct {
 	//
 	// Example: zone in (eu,us),gpu
 	Select *Selector `json:"select,omitempty"`
+
+	// Slots How many slots of its node the task holds while it runs: it counts as so many tasks. Workers by HTTP run only
+	// tasks of one slot. Default 1; see docs/routing.md.
+	//
+	//
+	// Example: 2
+	Slots *Slots `json:"slots,omitempty"`
 
 	// StartBy How long after it is due a worker may begin it, at most 3650 days. Begun by nobody until then, it ends as
 	// `cancelled`, and its error says that it has expired. An attempt that has begun goes on, and so do retries.

@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 // Reach is the flags that say on which nodes a task may run, and to which of them it goes.
 type Reach struct {
 	Select *string
+	Slots  *int
 
 	prefer []string
 	by     *string
@@ -27,6 +29,8 @@ type Reach struct {
 // Bind adds the flags.
 func (r *Reach) Bind(f *pflag.FlagSet) {
 	String(f, &r.Select, "select", "on which nodes it may run, by their labels, as 'zone in (eu,us),gpu,mem>=16'")
+	Int(f, &r.Slots, "slots", fmt.Sprintf(
+		"how many slots of its node it holds while it runs, 1 to %d: it counts as so many tasks", route.SlotsLimit))
 	f.StringArrayVar(&r.prefer, "prefer", nil,
 		"which nodes are better for it, as 10:zone=eu: the weight, 1 to 100, and a selector; may be repeated")
 	names := make([]string, len(route.Strategies))
@@ -44,7 +48,9 @@ func (r *Reach) Bind(f *pflag.FlagSet) {
 }
 
 // Given reports whether any flag was.
-func (r *Reach) Given() bool { return r.Select != nil || r.prefer != nil || r.routed() }
+func (r *Reach) Given() bool {
+	return r.Select != nil || r.Slots != nil || r.prefer != nil || r.routed()
+}
 
 // routed reports whether any flag of the route was given.
 func (r *Reach) routed() bool {

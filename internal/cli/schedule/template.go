@@ -128,8 +128,8 @@ func (t *templateFlags) template(stdin io.Reader) (wire.TaskTemplate, error) {
 		StartBy: flags.DurationText(t.Execution.StartBy), Owner: t.Owner, Labels: labels,
 		Priority: t.Execution.Precedence.Priority, FairKey: t.Execution.Precedence.FairKey,
 		FairWeight: t.Execution.Precedence.FairWeight, LimitKey: t.Execution.Precedence.LimitKey,
-		Cost:   t.Execution.Precedence.Cost,
-		Select: t.Execution.Reach.Select, Prefer: prefer, Route: route,
+		Cost:  t.Execution.Precedence.Cost,
+		Slots: t.Execution.Reach.Slots, Select: t.Execution.Reach.Select, Prefer: prefer, Route: route,
 	}, nil
 }
 

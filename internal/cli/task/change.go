@@ -83,7 +83,8 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	change := wire.TaskChange{
 		RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload,
 		Priority: opts.Precedence.Priority, FairKey: opts.Precedence.FairKey, FairWeight: opts.Precedence.FairWeight,
-		LimitKey: opts.Precedence.LimitKey, Cost: opts.Precedence.Cost, Select: opts.Reach.Select, Route: route,
+		LimitKey: opts.Precedence.LimitKey, Cost: opts.Precedence.Cost, Slots: opts.Reach.Slots,
+		Select: opts.Reach.Select, Route: route,
 	}
 	if prefer != nil {
 		change.Prefer = &prefer

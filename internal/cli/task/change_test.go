@@ -70,6 +70,7 @@ func TestChange_SendsWhatIsToChange(t *testing.T) {
 		`{"limit_key":"b,a"}`:                   {"--limit-key", "b,a"},
 		`{"limit_key":""}`:                      {"--limit-key", ""},
 		`{"cost":1}`:                            {"--cost", "1"},
+		`{"slots":1}`:                           {"--slots", "1"},
 		`{"select":"gpu"}`:                      {"--select", "gpu"},
 		`{"select":""}`:                         {"--select", ""},
 		`{"prefer":[]}`:                         {"--prefer", ""},

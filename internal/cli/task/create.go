@@ -87,8 +87,8 @@ func (opts *createOptions) submission(taskType string, payload json.RawMessage) 
 		StartBy: flags.DurationText(opts.Execution.StartBy), OnEnd: next, Once: once,
 		Priority: opts.Execution.Precedence.Priority, FairKey: opts.Execution.Precedence.FairKey,
 		FairWeight: opts.Execution.Precedence.FairWeight, LimitKey: opts.Execution.Precedence.LimitKey,
-		Cost:   opts.Execution.Precedence.Cost,
-		Select: opts.Execution.Reach.Select, Prefer: prefer, Route: route,
+		Cost:  opts.Execution.Precedence.Cost,
+		Slots: opts.Execution.Reach.Slots, Select: opts.Execution.Reach.Select, Prefer: prefer, Route: route,
 	}, nil
 }
 

@@ -87,7 +87,7 @@ func details(t wire.Task) []printer.Detail {
 	all = append(all,
 		printer.Detail{Name: "priority", Value: t.Priority}, printer.Detail{Name: "fair_key", Value: t.FairKey},
 		printer.Detail{Name: "fair_weight", Value: t.FairWeight}, printer.Detail{Name: "limit_key", Value: t.LimitKey},
-		printer.Detail{Name: "cost", Value: t.Cost},
+		printer.Detail{Name: "cost", Value: t.Cost}, printer.Detail{Name: "slots", Value: t.Slots},
 		printer.Detail{Name: "select", Value: t.Select})
 	if len(t.Prefer) > 0 {
 		all = append(all, printer.Detail{Name: "prefer", Value: preferenceList(t.Prefer)})

@@ -54,9 +54,9 @@ func TestGet_ShowsThePrecedence(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a", wire.StateScheduled, func(t *wire.Task) {
 		t.Priority, t.FairKey, t.FairWeight = new(9), new("customer-7"), new(3)
-		t.LimitKey, t.Cost = new("b,a"), new(5)
+		t.LimitKey, t.Cost, t.Slots = new("b,a"), new(5), new(2)
 	}))
-	const want = "\npriority\t9\nfair_key\tcustomer-7\nfair_weight\t3\nlimit_key\tb,a\ncost\t5\n"
+	const want = "\npriority\t9\nfair_key\tcustomer-7\nfair_weight\t3\nlimit_key\tb,a\ncost\t5\nslots\t2\n"
 	if got := s.Pipe().Run(t, "task", "get", "a").Out; !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
 	}

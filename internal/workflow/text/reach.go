@@ -8,7 +8,7 @@ import (
 
 // reach reads where the task of a step may run.
 func (r *reader) reach(d *task.Definition, in *words.Task) {
-	spec := route.Spec{Select: in.Select}
+	spec := route.Spec{Select: in.Select, Slots: in.Slots}
 	for _, p := range in.Prefer {
 		wish := route.Wish{Select: p.Select, Weight: 1}
 		if p.Weight != nil {
@@ -36,7 +36,7 @@ func reachOf(out *words.Task, d *task.Definition) {
 	if err != nil {
 		return // a definition that was checked has none of this kind
 	}
-	out.Select = spec.Select
+	out.Select, out.Slots = spec.Select, spec.Slots
 	for _, wish := range spec.Prefer {
 		out.Prefer = append(out.Prefer, words.Preference{Select: wish.Select, Weight: new(wish.Weight)})
 	}

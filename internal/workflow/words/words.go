@@ -64,6 +64,7 @@ type Task struct {
 	FairWeight int               `json:"fair_weight,omitempty"`
 	LimitKey   string            `json:"limit_key,omitempty"`
 	Cost       int               `json:"cost,omitempty"`
+	Slots      int               `json:"slots,omitempty"`
 	Select     string            `json:"select,omitempty"`
 	Prefer     []Preference      `json:"prefer,omitempty"`
 	Route      *Route            `json:"route,omitempty"`
