@@ -161,7 +161,7 @@ func (c *Control) readTaskLimits(ctx context.Context, f *why.TaskFacts, u *unrea
 	}
 	for _, s := range standings {
 		f.Limits = append(f.Limits, why.Limit{
-			Name: s.Limit, Of: s.Set.Name.String(), Rule: s.Set.Rule, Note: s.Set.Note, By: s.Set.By,
+			Name: s.Limit, Of: s.Set.Name.String(), Rule: s.Set.Rule, Note: s.Set.Note, By: s.Set.Pauser,
 			Held: s.Held, Holders: s.Holders, Token: s.Token,
 		})
 	}

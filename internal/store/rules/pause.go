@@ -26,38 +26,73 @@ type KeyPause struct {
 }
 
 // PauseKeys pauses limits of keys by the clock of Redis, and shortens no pause. A key without a limit of its own gets
-// one that ends with the pause, and allows what the limit allows that applies to the key now. Errors: CodeInvalid if
-// there are too many limits, CodeUnavailable.
+// one that ends with the pause, as Pause says. Errors: CodeInvalid if there are too many limits, CodeUnavailable.
 func (r *Rules) PauseKeys(ctx context.Context, p KeyPause) error {
-	entries, _, err := r.All(ctx)
+	all, err := r.rules(ctx)
 	if err != nil {
 		return err
-	}
-	all := make(limit.Rules, len(entries))
-	for _, e := range entries {
-		all[e.Name] = e.Rule
 	}
 	lasts, note := min(max(p.For, LeastPause), MostPause), task.Cut(p.Note, pauseNoteLimit)
 	var errs []error
 	for _, key := range p.Keys {
 		name := limit.Name{Kind: limit.Key, Of: key}
 		_, err := r.Change(ctx, name, p.By, func(e Entry, now time.Time) (Entry, error) {
-			until := now.Add(lasts).UTC().Truncate(time.Millisecond)
-			before := e.Rule
-			if before == (limit.Rule{}) {
-				before, _ = all.For(name)
+			paused := e.paused(all, now.Add(lasts).UTC().Truncate(time.Millisecond), p.By, note)
+			if e.allows(all).Paused.Before(paused.Rule.Paused) {
+				return paused, nil
 			}
-			if !before.Paused.Before(until) {
-				return e, nil
-			}
-			e.Ends = e.Ends || e.Rule == limit.Rule{}
-			e.Rule, e.Note = before, note
-			e.Rule.Paused = until
 			return e, nil
 		})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// Pause pauses a limit until a time, which until says by the clock of Redis. A name without a limit of its own gets one
+// that ends with the pause. It allows what the limit allows that applies to the name now, and its pause ends no earlier
+// than the pause of that one. Errors: CodeInvalid if there are too many limits, CodeUnavailable, those of until.
+func (r *Rules) Pause(
+	ctx context.Context, name limit.Name, by, note string, until func(now time.Time) (time.Time, error),
+) error {
+	all, err := r.rules(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = r.Change(ctx, name, by, func(e Entry, now time.Time) (Entry, error) {
+		end, err := until(now)
+		if before := e.allows(all).Paused; e.Rule == (limit.Rule{}) && before.After(end) {
+			end = before
+		}
+		return e.paused(all, end, by, note), err
+	})
+	return err
+}
+
+// rules returns all limits. Error: CodeUnavailable.
+func (r *Rules) rules(ctx context.Context) (limit.Rules, error) {
+	entries, _, err := r.All(ctx)
+	all := make(limit.Rules, len(entries))
+	for _, e := range entries {
+		all[e.Name] = e.Rule
+	}
+	return all, err
+}
+
+// allows is what a limit allows, or the one that applies to its name if there is none.
+func (e Entry) allows(all limit.Rules) limit.Rule {
+	if e.Rule == (limit.Rule{}) {
+		rule, _ := all.For(e.Name)
+		return rule
+	}
+	return e.Rule
+}
+
+// paused is the limit with a pause.
+func (e Entry) paused(all limit.Rules, until time.Time, by, note string) Entry {
+	e.Ends = e.Ends || e.Rule == limit.Rule{}
+	e.Rule, e.Pauser, e.Note = e.allows(all), by, note
+	e.Rule.Paused = until
+	return e
 }
 
 // hasEnded reports whether a limit has ended with its pause, so that it is none any more.

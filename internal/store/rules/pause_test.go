@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -81,5 +82,41 @@ func TestPauseKeys_LeavesNoLimitBehind(t *testing.T) {
 	}
 	if again, _ := pauseKey(t, w, time.Minute); !again.Ends || again.Rule.Slots != 5 {
 		t.Errorf("the next one is %+v", again)
+	}
+}
+
+// A person's pause of a name without a limit of its own keeps what applied to it, ends, and is not shorter than the
+// pause that applied.
+func TestPause_KeepsWhatAppliedToTheName(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	pause := func(name string, lasts time.Duration) rules.Entry {
+		t.Helper()
+		testkit.Must(t, w.Rules.Pause(w.Ctx, nameOf(t, name), "ann", "why", func(now time.Time) (time.Time, error) {
+			return now.Add(lasts), nil
+		}))
+		entries, _, err := w.Rules.All(w.Ctx)
+		testkit.Must(t, err)
+		return entries[slices.IndexFunc(entries, func(e rules.Entry) bool { return e.Name == nameOf(t, name) })]
+	}
+	set(t, w, "key:*", limit.Rule{Slots: 5})
+	set(t, w, "key:own", limit.Rule{Slots: 7})
+	set(t, w, "type:*", limit.Rule{Slots: 9, Paused: limit.UntilResumed})
+	for name, want := range map[string]struct {
+		slots        int
+		ends, longer bool
+	}{
+		"key:a": {slots: 5, ends: true}, "key:own": {slots: 7}, "queue:q": {ends: true},
+		"type:http": {slots: 9, ends: true, longer: true},
+	} {
+		e := pause(name, time.Hour)
+		longer := e.Rule.Paused.Equal(limit.UntilResumed)
+		named := e.Pauser == "ann" && e.Note == "why"
+		if e.Rule.Slots != want.slots || e.Ends != want.ends || longer != want.longer || !named {
+			t.Errorf("%s is %+v, want %+v", name, e, want)
+		}
+	}
+	if e := pause("type:http", time.Minute); !e.Ends || e.Rule.Paused.Equal(limit.UntilResumed) {
+		t.Errorf("a second pause does not replace the first: %+v", e)
 	}
 }
