@@ -56,7 +56,7 @@ func (c *Control) queueFacts(
 		func() { sets, failure = c.store.ReadyOf(ctx, name) },
 		func() { leaders, leaderless = c.store.Leaders(ctx, partitions) },
 		func() {
-			standing, err := c.readStanding(ctx, &f.Path, "", u)
+			standing, err := c.readStanding(ctx, &f.Path, "", "", u)
 			f.Pending, f.PendingUnknown, known = standing.Pending, err != nil, standing.Known || err != nil
 			f.NextOfAsynq = standing.OfAsynq
 		},

@@ -112,9 +112,9 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 	t := f.Task
 	isDue := t.State == task.Queued || t.State == task.Scheduled && !t.DueAt.After(f.Now)
 	before := -1 // tasks that wait in DTS and were due before
-	delivery := ""
+	node, delivery := "", ""
 	if t.State == task.Queued {
-		delivery = task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}.String()
+		node, delivery = t.Placed, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}.String()
 	}
 	reads := []func(){
 		func() {
@@ -125,7 +125,7 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 		},
 	}
 	if t.State != task.Running {
-		reads = append(reads, func() { f.Place = c.readQueue(ctx, &f.Path, delivery, u) },
+		reads = append(reads, func() { f.Place = c.readQueue(ctx, &f.Path, node, delivery, u) },
 			func() { c.readForeign(ctx, &f.Path, f.CanRun(t.Type), u) })
 	}
 	if isDue {

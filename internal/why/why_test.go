@@ -546,8 +546,6 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 	})}
 	f.Task.Ref, f.Task.Reach = ref, ";;first"
 	expect(t, "many nodes", why.OfTask(f), []why.Code{why.NodeFull}, "a 2/2, b 2/2, c 2/2, a 2/2, b 2/2, and 2 more.")
-	f.Task.State, f.Task.Attempt = task.Queued, 1
-	expect(t, "handed to a node", why.OfTask(f), []why.Code{why.Delivery}, "Its leader has given it to a node")
 	f.Task.State, f.Task.Attempt, f.Task.Reach, f.Task.DueAt = task.Scheduled, 0, "gpu;;", now.Add(time.Hour)
 	expect(t, "future, no node", why.OfTask(f), []why.Code{why.NotDue, why.NoNode})
 }
