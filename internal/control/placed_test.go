@@ -52,3 +52,37 @@ func TestWhyTask_TellsAtWhichNodeItWaits(t *testing.T) {
 		t.Errorf("%+v, want that the node is dead", r)
 	}
 }
+
+// What waits at nodes waits in the queue: in the list, in its stats and in what it waits for.
+func TestQueues_CountWhatWaitsAtNodes(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	w.nodes = fleet{worker("n1", 0, nil, "default"), worker("n2", 0, nil, "default")}
+	w.placed("n1", "a", "b")
+	w.placed("n2", "c")
+	q, known, err := w.GetQueue(w.ctx, me, task.DefaultQueue)
+	if err != nil || !known || q.Pending != 3 || w.pending(task.DefaultQueue) != 3 {
+		t.Errorf("the queue is %+v, %v", q, err)
+	}
+	waiting, err := w.Control.waiting(w.ctx)
+	if got := waiting[task.DefaultQueue]; err != nil || len(waiting) != 1 || got.number != 3 || got.oldest.IsZero() {
+		t.Errorf("%+v wait, %v", waiting, err)
+	}
+	waits, err := w.readWaits(w.ctx, []string{"default@n1", "default", "default@n2"})
+	testkit.Must(t, err)
+	if got := w.queuesOf(waits); len(got) != 1 || got[0].Name != task.DefaultQueue || got[0].Waiting != 3 {
+		t.Errorf("status says %+v", got)
+	}
+	answer, err := w.WhyQueue(w.ctx, me, task.DefaultQueue)
+	testkit.Must(t, err)
+	if all, first := codes(answer); len(all) != 1 || first.Code != why.Delivery || *first.Tasks != 3 {
+		t.Errorf("they wait for %+v", answer.Reasons)
+	}
+	testkit.Must(t, w.db.Set(w.ctx, "asynq:{default@n2}:paused", 1, 0).Err())
+	answer, err = w.WhyQueue(w.ctx, me, task.DefaultQueue)
+	testkit.Must(t, err)
+	if all, first := codes(answer); len(all) != 1 || first.Code != why.QueuePaused ||
+		!strings.Contains(first.Detail, "default@n2") {
+		t.Errorf("with a node whose queue is paused, they wait for %+v", answer.Reasons)
+	}
+}

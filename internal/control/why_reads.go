@@ -92,12 +92,17 @@ func (c *Control) readStanding(
 		return queue.Standing{}, nil
 	}
 	s, err := c.queues.Standing(ctx, task.NodeQueue(p.Queue, node), delivery)
+	c.noteStanding(p, s, err, u)
+	return s, err
+}
+
+// noteStanding notes how the queue of a path stands.
+func (c *Control) noteStanding(p *why.Path, s queue.Standing, err error, u *unread) {
 	u.note("the queue", err)
 	if blocked := c.blockedBy(err); blocked != nil {
 		p.Blocked = blocked
 	}
 	p.Paused, p.PausedAt, p.PausedBy, p.PauseNote = s.Paused, s.PausedAt, s.PausedBy, s.Note
-	return s, err
 }
 
 // readForeign reads the slots of asynq's own servers, unless nodes run all that waits. The list of these servers is

@@ -29,7 +29,7 @@ func OfTask(f TaskFacts) []Reason {
 	case t.DueAt.After(f.Now):
 		return f.early()
 	}
-	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.unmatched(), f.paused(), f.limited(), f.busy())
+	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.unmatched(), f.paused(), f.allPaused(), f.limited(), f.busy())
 	for i := range reasons {
 		if code := reasons[i].Code; code == SlotsTaken || code == Delivery || code == Limited {
 			reasons[i].Detail += f.turn()
