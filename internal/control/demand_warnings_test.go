@@ -20,7 +20,8 @@ func TestSubmit_WarnsOfSelectorsThatNoNodeMatches(t *testing.T) {
 	eu, drains, spot := worker("eu-1", 0, nil, "default"), worker("b", 0, nil, "default"), worker("c", 0, nil, "default")
 	eu.Labels, eu.Name = config.Labels{"zone": "eu"}, "eu-1"
 	drains.Labels, drains.State = config.Labels{"disk": ""}, "draining"
-	spot.Labels, spot.Name, spot.Cordon = config.Labels{"spot": ""}, "c", &cluster.Cordon{Of: "c"}
+	spot.Labels, spot.Name = config.Labels{"spot": ""}, "c"
+	spot.Queues, spot.Cordon = nil, &cluster.Cordon{Of: "c", Queues: spot.Queues}
 	other := worker("d", 0, nil, "other")
 	other.Labels = config.Labels{"gpu": ""}
 	w.nodes = fleet{eu, drains, spot, other}
