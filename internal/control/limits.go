@@ -175,11 +175,16 @@ func (i *LimitInfo) cut() {
 
 // tableOf returns the limits in the form that knows which one applies to a key, type, queue or namespace.
 func tableOf(entries []rules.Entry) *limit.Table {
+	return limit.NewTable(rulesOf(entries))
+}
+
+// rulesOf returns what limits allow, by their names.
+func rulesOf(entries []rules.Entry) limit.Rules {
 	all := make(limit.Rules, len(entries))
 	for _, e := range entries {
 		all[e.Name] = e.Rule
 	}
-	return limit.NewTable(all)
+	return all
 }
 
 // limitNotFound says that no limit has that name, and which name may be meant.
@@ -304,6 +309,7 @@ func (c *Control) DeleteLimit(ctx context.Context, who Caller, name string) erro
 	if err := cmp.Or(err, c.checkLimits()); err != nil {
 		return err
 	}
+	defer c.rules.forget()
 	existed, err := c.store.Rules.Delete(ctx, n, who.By())
 	if err == nil && !existed {
 		return c.noLimit(ctx, name)
@@ -319,6 +325,7 @@ func (c *Control) changeLimit(
 	if err := cmp.Or(err, c.checkLimits()); err != nil {
 		return err
 	}
+	defer c.rules.forget()
 	_, err = c.store.Rules.Change(ctx, n, who.By(), decide)
 	return err
 }

@@ -33,6 +33,8 @@ type seenQueue struct {
 	still int       // looks in a row that have found as many
 	at    time.Time // of the look
 	asked time.Time // when a look was asked for; zero: ask again
+
+	paused bool // somebody has paused it, in one of asynq's tools
 }
 
 func (n *nodeRoom) forgetAsked(queue string) {
@@ -164,7 +166,8 @@ func (p *Planner) canTake(pool Lane, of Node, n *nodeRoom, now time.Time) bool {
 	case !n.doubted.IsZero() && n.doubted.Equal(of.Beat):
 		return false
 	}
-	return now.Sub(n.seen[pool.Queue].at) <= seenFor
+	s := n.seen[pool.Queue]
+	return !s.paused && now.Sub(s.at) <= seenFor
 }
 
 // grantNodes adds what may be claimed of a pool with a reach, if some of its tasks wait in the partition, and to which
@@ -316,7 +319,7 @@ func (p *Planner) lookedAt(name string, look Look, now time.Time) {
 		} else {
 			s.still++
 		}
-		s.at = now
+		s.at, s.paused = now, look.Paused
 		p.room(id).seen[queue] = s
 		return
 	}

@@ -143,6 +143,25 @@ func TestGrant_GivesNothingOfAPausedQueueToNodes(t *testing.T) {
 	}
 }
 
+// asynq's tools show the queue of a node, and may pause it: the tasks go to other nodes meanwhile.
+func TestGrant_GivesNothingToANodeWhoseQueueIsPaused(t *testing.T) {
+	t.Parallel()
+	p, lane := inZones("first")
+	for i, paused := range []string{"default@a", "none"} {
+		now := start.Add(time.Duration(i) * time.Second)
+		lanes, levels := p.Asks(1, now)
+		looks := make(map[string]Look)
+		for name := range levels {
+			looks[name] = Look{Paused: name == paused}
+		}
+		p.Looked(lanes, looks, now)
+		g, _ := p.Grant(1, false, now)
+		if gets := slices.Contains(g.Lanes[lane].Nodes, "a"); gets == (paused == "default@a") || g.Lanes[lane].Number == 0 {
+			t.Errorf("%s is paused, and the tasks go to %v", paused, g.Lanes[lane].Nodes)
+		}
+	}
+}
+
 // A task waits two seconds for the node of its key, and goes elsewhere then.
 func TestGrant_WaitsForTheNodeOfAKey(t *testing.T) {
 	t.Parallel()
