@@ -88,9 +88,12 @@ func TestList_SaysWhatIsLeftOnANodeThatDrains(t *testing.T) {
 	t.Parallel()
 	s := clitest.Start(t)
 	node := func(id string, state wire.NodeState, drain *bool) wire.Node {
-		n := wire.Node{ID: id, State: state, Roles: []string{"worker"}, Capacity: 4, Running: 3}
+		n := wire.Node{
+			ID: id, State: state, Roles: []string{"worker"}, Capacity: 4, Running: 3,
+			Partitions: []int{}, Queues: map[string]int{}, StartedAt: wire.At(clitest.Now), LastBeat: wire.At(clitest.Now),
+		}
 		if drain != nil {
-			n.Cordon = &wire.NodeCordon{Of: id, Drain: drain}
+			n.Cordon = &wire.NodeCordon{Of: id, Drain: drain, Since: wire.At(clitest.Now)}
 		}
 		return n
 	}
