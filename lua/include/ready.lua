@@ -17,7 +17,9 @@ end
 
 -- stay_on_wheel has the leader look at a due task again after a pause.
 local function stay_on_wheel(member, pause)
-  put_later(wheel_key, int(now + (pause or BROKEN_PAUSE)), member)
+  local due = now + (pause or BROKEN_PAUSE)
+  later.due = math.min(later.due, due)
+  put_later(wheel_key, int(due), member)
 end
 
 -- note_limits notes under which limits a task waits, so that it is found in its lane.

@@ -1508,6 +1508,11 @@ type AttemptEnd struct {
 	// attempts, or later than `retry.max_elapsed` allows, they count as failures; a move that somebody asked for is never too late.
 	Outcome AttemptEndOutcome `json:"outcome"`
 
+	// PauseKeys Pauses the limits of the task's limit keys for that time, 1s to 1h, as a service asked for fewer calls: no task
+	// starts that shares a key with this one. The next attempt waits at least that long. A task without a limit key
+	// pauses nothing.
+	PauseKeys *Duration `json:"pause_keys,omitempty"`
+
 	// Permanent No further attempt can succeed, so there is none.
 	Permanent *bool `json:"permanent,omitempty"`
 

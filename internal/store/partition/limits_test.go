@@ -44,6 +44,7 @@ type desk struct {
 	*partition.Leader
 	book  *limit.Book
 	table *limit.Table
+	known bool // it knows which lanes wait
 }
 
 func newDesk(t *testing.T, w *storetest.World, in task.Ref, rules map[string]limit.Rule) *desk {
@@ -97,6 +98,7 @@ func (d *desk) claim(lane handover.Lane, n int, needs []limit.Need, nodes ...str
 	d.t.Helper()
 	grant := storetest.Quotas
 	grant.Limits, grant.Slots = d.table, d.book.Grants(needs, d.table, time.Now())
+	grant.Known = d.known
 	grant.Lanes = handover.Quotas{lane: {Number: n, Nodes: nodes}}
 	claimed, err := d.Claim(d.w.Ctx, 100, grant, time.Second)
 	testkit.Must(d.t, err)

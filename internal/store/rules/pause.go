@@ -15,6 +15,7 @@ const (
 	MostPause  = time.Hour
 
 	pauseNoteLimit = 200 // bytes
+	pauseTimeout   = 2 * time.Second
 )
 
 // KeyPause pauses the limits of the keys of a task, for those whom the task calls: they want fewer calls for a while.
@@ -93,6 +94,22 @@ func (e Entry) paused(all limit.Rules, until time.Time, by, note string) Entry {
 	e.Rule, e.Pauser, e.Note = e.allows(all), by, note
 	e.Rule.Paused = until
 	return e
+}
+
+// PauseKeysOf pauses the limits of a task's keys, as its attempt asks for, and takes pauseTimeout at most. note says
+// why. A task without limit keys pauses nothing. Errors: those of PauseKeys.
+func (r *Rules) PauseKeysOf(ctx context.Context, t task.Task, lasts time.Duration, note string) error {
+	keys := t.LimitKeys()
+	if lasts == 0 || len(keys) == 0 || !r.l.HasLimits() {
+		return nil
+	}
+	by := "task " + t.ID
+	if t.Namespace != task.DefaultNamespace {
+		by += " in namespace " + t.Namespace
+	}
+	ctx, cancel := context.WithTimeout(ctx, pauseTimeout)
+	defer cancel()
+	return r.PauseKeys(ctx, KeyPause{Keys: keys, For: lasts, By: by, Note: note})
 }
 
 // hasEnded reports whether a limit has ended with its pause, so that it is none any more.
