@@ -222,7 +222,7 @@ func (b *Book) demands(needs []Need, rules *Table, now time.Time) map[string]dem
 		for _, limit := range need.Limits {
 			d, s := all[limit], b.of(limit)
 			s.used = now
-			s.look(now)
+			s.look(need.cost(), now)
 			rule, _ := rules.For(limit)
 			d.waiting, d.want = d.waiting+need.Waiting, d.want+left*need.cost()
 			if left > 0 {
@@ -237,10 +237,11 @@ func (b *Book) demands(needs []Need, rules *Table, now time.Time) map[string]dem
 	return all
 }
 
-// look has a claim look whether a slot is free, once in a while: the word of that may be lost.
-func (s *share) look(now time.Time) {
-	if s.phase == ready && s.count > 0 && s.holders >= s.count && now.Sub(s.looked) >= askPause {
-		s.holders, s.looked = s.count-1, now
+// look has a claim look whether slots are free for a task, once in a while: the word of that may be lost. While some
+// are free, as they are kept for a task that needs more, it must not: tasks behind that one would get them.
+func (s *share) look(cost int, now time.Time) {
+	if s.phase == ready && s.count >= cost && s.holders >= s.count && now.Sub(s.looked) >= askPause {
+		s.holders, s.looked = s.count-cost, now
 	}
 }
 
@@ -322,10 +323,10 @@ func (s *share) mustCount(d demand, now time.Time) bool {
 	return s.wanted && !(d.hasNext(s.count-s.holders) && s.count > s.cap)
 }
 
-// isOutdated reports whether more tasks hold a slot than the cap says, or whether a slot may be free of which the word
-// is lost.
+// isOutdated reports whether more tasks hold a slot than the cap says, or whether slots may be free of which the word
+// is lost, while this or another partition waits for some.
 func (s *share) isOutdated(now time.Time) bool {
-	isOld := s.wanted && s.count > 0 && s.count <= s.cap && now.Sub(s.counted) >= keepTime
+	isOld := (s.wanted || s.waits) && s.count > 0 && s.count <= s.cap && now.Sub(s.counted) >= keepTime
 	return s.phase == ready && (s.holders > s.cap || isOld)
 }
 

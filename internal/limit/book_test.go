@@ -335,9 +335,6 @@ func TestBook_KeepsLimitsAndFinishes(t *testing.T) {
 			l.check(seed)
 		}
 		l.loss = 0
-		for _, p := range l.parts { // as after a message that was lost
-			p.book.Forget()
-		}
 		for begin := l.now; l.left() > 0; {
 			l.now = l.now.Add(10 * time.Millisecond)
 			for n := range l.parts {
