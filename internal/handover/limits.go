@@ -141,7 +141,10 @@ func (r *rooms) again() *rooms {
 // of returns how many tasks of a key have room in a partition.
 func (r *rooms) of(partition int, t *turn) int {
 	b := r.p.books[partition]
-	if b == nil {
+	switch {
+	case b == nil && r.p.limits.Text() == "": // a claim finds that the limits of these tasks are no more
+		return ClaimLimit
+	case b == nil:
 		return 0
 	}
 	room, barred := ClaimLimit, r.barredIn(partition)[t]
