@@ -213,7 +213,8 @@ func (p *Planner) place(pool Lane, g *Grant, nodes []route.Candidate, now time.T
 				pl.wait(place, now)
 				break
 			}
-			pl.full, pl.turns, pl.count = time.Time{}, turns, pl.count+1
+			pl.serve(p.o.Seed, nodes, now)
+			pl.turns, pl.count = turns, pl.count+1
 			nodes[i] = nodes[i].HandOver(now)
 			quota.Nodes, quota.turns = append(quota.Nodes, place.Node), append(quota.turns, turns)
 		}
@@ -241,10 +242,20 @@ func (pl *placer) task(seed uint64, now time.Time) route.Task {
 
 // wait notes that the next task waits for a node.
 func (pl *placer) wait(place route.Place, now time.Time) {
-	if place.For == "" && place.Still == 0 {
-		pl.full = time.Time{}
-	} else if pl.full.IsZero() {
+	if pl.full.IsZero() && (place.For != "" || place.Still > 0) {
 		pl.full = now
+	}
+}
+
+// serve notes that the next task has a node. If it has not waited for that one, those behind it need not wait either.
+func (pl *placer) serve(seed uint64, nodes []route.Candidate, now time.Time) {
+	if pl.full.IsZero() {
+		return
+	}
+	t := pl.task(seed, now)
+	t.Waited = 0
+	if place, _ := pl.reach.Place(t, nodes, pl.turns); place.Node != "" {
+		pl.full = time.Time{}
 	}
 }
 
