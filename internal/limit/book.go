@@ -529,8 +529,11 @@ func (b *Book) Grants(needs []Need, rules *Table, now time.Time) []Grant {
 		}
 		grants = append(grants, g)
 	}
-	for _, need := range needs { // a grant that a claim cannot use would become a cap, which is not kept
-		hasRoom := b.Room(need.Limits, need.Cost, rules, now) > 0
+	barred := b.Barred(needs, rules, now)
+	// A grant that a claim cannot use would become a cap, which is not kept. One that it must not use would go to tasks
+	// that become due.
+	for i, need := range needs {
+		hasRoom := barred[i] == nil && b.Room(need.Limits, need.Cost, rules, now) > 0
 		for _, limit := range need.Limits {
 			if hasRoom && !seen[limit] {
 				seen[limit] = true
