@@ -278,7 +278,7 @@ func (b *Book) Calls(needs []Need, rules *Table, now time.Time) (recounts []Reco
 		rule, _ := rules.For(limit)
 		if s.mustCount(d, now) {
 			recounts = append(recounts, Recount{Limit: limit, Least: s.version, Known: s.known(d)})
-		} else if ask := s.ask(limit, rule, d); s.mustAsk(ask, d, rule, now) {
+		} else if ask := s.ask(limit, rule, d, now); s.mustAsk(ask, d, rule, now) {
 			asks = append(asks, ask)
 		} else if s.phase == ready {
 			delete(b.open, limit)
@@ -338,15 +338,15 @@ func (s *share) known(d demand) int {
 	return -1
 }
 
-// ask returns what to ask the home.
-func (s *share) ask(limit string, r Rule, d demand) Ask {
+// ask returns what to ask the home. No tokens during a pause: leaders would have them all when it ends.
+func (s *share) ask(limit string, r Rule, d demand, now time.Time) Ask {
 	free := max(0, s.cap-s.holders)
 	a := Ask{Limit: limit, Version: s.version, Have: s.cap, Want: max(0, d.want-free), Least: d.next(free), Rule: r}
 	if r.Slots == 0 {
 		a.Rule.Slots = unlimited
 		a.Want = min(a.Want, 1) * unlimitedWant
 	}
-	if r.Rate > 0 && s.phase == ready && s.granted == 0 {
+	if r.Rate > 0 && s.phase == ready && s.granted == 0 && !r.Paused.After(now) {
 		a.Tokens = max(0, d.fit(max(0, s.count-s.holders))-s.tokens)
 		a.Start = min(d.next(s.tokens), a.Tokens)
 	}

@@ -658,3 +658,71 @@ func TestBook_KeepsSlotsFromNewTasks(t *testing.T) {
 		}
 	}
 }
+
+// ratedLand is a land in which the limit all has a rate of 60 a minute, a burst of 10, and so many slots.
+func ratedLand(t *testing.T, seed uint64, slots int) *land {
+	l := newLand(t, seed)
+	l.slots = map[string]int{"all": max(slots, 1000)}
+	if slots > 0 {
+		l.slots["all"] = slots
+	}
+	l.rate(t, limit.Rule{Slots: slots, Rate: 60, Per: time.Minute, Burst: 10})
+	return l
+}
+
+// rate sets the rule of the limit all. There are no others.
+func (l *land) rate(t *testing.T, r limit.Rule) {
+	l.rules = limit.NewTable(limit.Rules{name(t, "all"): r})
+}
+
+// pass lets time pass in which all partitions have tasks with the limit all, which end soon.
+func (l *land) pass(d time.Duration) {
+	for until := l.now.Add(d); l.now.Before(until); {
+		l.now = l.now.Add(20 * time.Millisecond)
+		for n, p := range l.parts {
+			p.waiting = map[string]int{"all": 5}
+			l.step(n)
+			if l.r.IntN(10) == 0 {
+				l.end(p)
+			}
+		}
+	}
+}
+
+// Calls are lost and leaders change: no more tasks start than the rate and the burst allow. If none is lost, no fewer
+// start either.
+func TestBook_KeepsRates(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(24) {
+		l := ratedLand(t, seed, int(seed%3)*4)
+		l.loss = int(seed % 2 * 20)
+		l.pass(2 * time.Minute)
+		began := len(l.began["all"])
+		if most := 10 + 120; began > most || l.loss == 0 && began < most-2*5*len(l.parts) {
+			t.Errorf("seed %d: %d tasks of %d partitions began in two minutes, want %d", seed, began, len(l.parts), most)
+		}
+	}
+}
+
+// While a limit is paused, no leader asks for tokens. So no more tasks start after the pause than after a rest.
+func TestBook_TakesNoTokensDuringAPause(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		l := ratedLand(t, seed, 0)
+		l.pass(time.Minute)
+		rule, _ := l.rules.For("all")
+		paused := rule
+		paused.Paused = l.now.Add(time.Minute)
+		l.rate(t, paused)
+		before := len(l.began["all"])
+		l.pass(time.Minute)
+		if n := len(l.began["all"]) - before; n > 0 {
+			t.Errorf("seed %d: %d tasks began in the pause", seed, n)
+		}
+		l.rate(t, rule)
+		l.pass(2 * time.Second)
+		if n := len(l.began["all"]) - before; n > 10+2+len(l.parts) || n < 10 {
+			t.Errorf("seed %d: %d tasks of %d partitions began after the pause, want 10 and 2", seed, n, len(l.parts))
+		}
+	}
+}
