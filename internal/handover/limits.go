@@ -55,7 +55,7 @@ func (p *Planner) LimitWoken(partition int, name string) {
 }
 
 // line returns the keys with limits whose tasks wait in a partition, and what these need, as far as their queues have
-// room: slots of a limit are not to wait for workers. Keys of a pool come in their turn. Of several pools, the one
+// room: slots and tokens of a limit are not to wait for workers. Keys of a pool come in their turn. Of several pools, the one
 // comes first whose next such tasks have waited longest.
 func (p *Planner) line(partition int) (turns []*turn, needs []limit.Need) {
 	var flows []*flow
@@ -69,9 +69,9 @@ func (p *Planner) line(partition int) (turns []*turn, needs []limit.Need) {
 		return first[a].oldest(partition).Compare(first[b].oldest(partition))
 	})
 	for _, f := range flows {
+		room := f.part()
 		for _, t := range f.order {
 			if t.limits != nil && t.waits(partition) {
-				room := f.free + f.reserved // of what is reserved, claims mostly take little
 				turns = append(turns, t)
 				needs = append(needs, t.need(min(max(t.number(partition), 1), room)))
 			}

@@ -36,3 +36,28 @@ func TestGrant_TakesTasksWhoseLimitsAreNoMore(t *testing.T) {
 		t.Errorf("it may claim %v before it has asked for a slot", g.Lanes)
 	}
 }
+
+// Each partition asks for its part of the room. What all ask for together fits there: tokens that no task can use would
+// be there for later ones, beyond the rate.
+func TestLimits_SplitsTheRoomAmongPartitions(t *testing.T) {
+	t.Parallel()
+	p := waitingIn(0)
+	p.setBacklog(1, nil)
+	p.setBacklog(2, nil)
+	p.SetLimits(tableFor(t, "key:a", limit.Rule{Rate: 1, Per: time.Second}))
+	for n := range 16 {
+		p.setBacklog(n, Backlog{limited: start.Add(-time.Minute)})
+	}
+	for free, want := range map[int]int{0: 0, 5: 16, 64: 64, 100: 112} {
+		p.flow(plain).free = free
+		asked := 0
+		for n := range 16 {
+			p.flow(plain).of(limited.Fair).setNumber(n, 1000)
+			_, needs, _ := p.Limits(n)
+			asked += needs[0].Waiting
+		}
+		if asked != want {
+			t.Errorf("if %d may start, %d are asked for, want %d", free, asked, want)
+		}
+	}
+}
