@@ -258,10 +258,10 @@ func (s *share) free(r Rule, now time.Time) int {
 }
 
 // room returns how many tasks of that cost may be claimed, if others use so much of what is free. If partitions want
-// slots, it is only what the home has granted in turn, and what makes that enough for a task.
+// slots, it is only what the home has granted, and what makes that enough for a task.
 func (s *share) room(r Rule, cost, used int, now time.Time) int {
 	room := max(s.free(r, now)-used, 0) / cost
-	if s.wanted {
+	if s.wanted && s.granted == 0 {
 		room = min(room, (max(s.count-s.cap-used, 0)+cost-1)/cost)
 	}
 	return room
@@ -306,7 +306,7 @@ func (b *Book) due(demands map[string]demand, now time.Time) map[string]*share {
 }
 
 // mustCount reports whether the leader counts who holds a slot: it gives back what is free, if no task waits or if
-// others want it. What the home has granted in turn it keeps while tasks wait that have room in the limits before, and
+// others want it. What the home has granted it keeps while tasks wait that have room in the limits before, and
 // for which it is enough.
 func (s *share) mustCount(d demand, now time.Time) bool {
 	isIdle := d.waiting == 0 && now.Sub(s.used) >= keepTime
@@ -320,13 +320,17 @@ func (s *share) mustCount(d demand, now time.Time) bool {
 	case d.waiting == 0:
 		return s.wanted || isIdle
 	}
-	return s.wanted && !(d.hasNext(s.count-s.holders) && s.count > s.cap)
+	return s.wanted && !(d.hasNext(s.count-s.holders) && s.isGranted())
 }
+
+// isGranted reports whether the home has granted slots in turn, or tokens, that no claim has used yet. It would not grant
+// the same tokens again.
+func (s *share) isGranted() bool { return s.count > s.cap || s.granted > 0 }
 
 // isOutdated reports whether more tasks hold a slot than the cap says, or whether slots may be free of which the word
 // is lost, while this or another partition waits for some.
 func (s *share) isOutdated(now time.Time) bool {
-	isOld := (s.wanted || s.waits) && s.count > 0 && s.count <= s.cap && now.Sub(s.counted) >= keepTime
+	isOld := (s.wanted || s.waits) && s.count > 0 && !s.isGranted() && now.Sub(s.counted) >= keepTime
 	return s.phase == ready && (s.holders > s.cap || isOld)
 }
 
