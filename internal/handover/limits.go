@@ -118,8 +118,9 @@ type rooms struct {
 	now  time.Time
 	used map[place]int // slots that were taken
 	// barred are, by partition, the keys that may not take what is free of some limits: another one comes first, and needs
-	// more than there is. nil for a partition that was not looked at.
-	barred map[int]map[*turn][]string
+	// more than there is. A partition that was not looked at is missing.
+	barred   map[int]map[*turn][]string
+	hasCosts bool // tasks wait that need several slots
 }
 
 // place is a limit in a partition.
@@ -128,14 +129,21 @@ type place struct {
 	limit     string
 }
 
-func (p *Planner) rooms(now time.Time) *rooms { return &rooms{p: p, now: now} }
+// rooms returns the rooms of this moment. They hold until the planner is told what waits, or what there is of limits.
+func (p *Planner) rooms(now time.Time) *rooms {
+	r := &rooms{p: p, now: now, barred: make(map[int]map[*turn][]string)}
+	for _, f := range p.flows {
+		r.hasCosts = r.hasCosts || f.costs > 0
+	}
+	return r
+}
 
-// again returns the same rooms, of which nothing is taken; nil, which is for tasks without limits, for nil.
+// again returns a copy with nothing taken; nil, which is for tasks without limits, for nil.
 func (r *rooms) again() *rooms {
 	if r == nil {
 		return nil
 	}
-	return &rooms{p: r.p, now: r.now, barred: r.barred}
+	return &rooms{p: r.p, now: r.now, barred: r.barred, hasCosts: r.hasCosts}
 }
 
 // of returns how many tasks of a key have room in a partition.
@@ -170,7 +178,7 @@ func (r *rooms) asks(t *turn, partitions map[int]bool) {
 // barredIn returns what is barred in a partition. That is nothing while each task needs one slot.
 func (r *rooms) barredIn(partition int) map[*turn][]string {
 	barred, known := r.barred[partition]
-	if known || !r.p.hasCosts {
+	if known || !r.hasCosts {
 		return barred
 	}
 	barred = make(map[*turn][]string)
@@ -179,9 +187,6 @@ func (r *rooms) barredIn(partition int) map[*turn][]string {
 		if limits != nil {
 			barred[turns[i]] = limits
 		}
-	}
-	if r.barred == nil {
-		r.barred = make(map[int]map[*turn][]string)
 	}
 	r.barred[partition] = barred
 	return barred

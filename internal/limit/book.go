@@ -485,23 +485,25 @@ func (b *Book) Barred(needs []Need, rules *Table, now time.Time) [][]string {
 	if !slices.ContainsFunc(needs, func(n Need) bool { return n.Cost > 1 }) {
 		return barred
 	}
-	var short []string
+	short := make(map[string]bool)
 	for i, need := range needs {
 		for _, limit := range need.Limits {
-			if slices.Contains(short, limit) {
+			if short[limit] {
 				barred[i] = append(barred[i], limit)
 			}
 		}
 		if need.Waiting > 0 && len(barred[i]) == 0 && !rules.areTooDear(need) {
-			short = append(short, b.short(need, rules, now)...)
+			if limit := b.short(need, rules, now); limit != "" {
+				short[limit] = true
+			}
 		}
 	}
 	return barred
 }
 
-// short returns the first limit that has too little for a task; none if that limit has nothing free.
-func (b *Book) short(need Need, rules *Table, now time.Time) []string {
-	for i, limit := range need.Limits {
+// short returns the first limit that has too little for a task; "" if that limit has nothing free.
+func (b *Book) short(need Need, rules *Table, now time.Time) string {
+	for _, limit := range need.Limits {
 		rule, _ := rules.For(limit)
 		free := 0
 		if s := b.shares[limit]; s != nil {
@@ -509,12 +511,12 @@ func (b *Book) short(need Need, rules *Table, now time.Time) []string {
 		}
 		switch {
 		case free == 0:
-			return nil
+			return ""
 		case free < need.cost():
-			return need.Limits[i : i+1]
+			return limit
 		}
 	}
-	return nil
+	return ""
 }
 
 // Grants returns what a claim may use: of the limits for which tasks wait, and of some others that were used last.
