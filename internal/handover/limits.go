@@ -7,7 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/limit"
 )
 
-// SetLimits tells the limits. Where there are some, Limits must be asked before each Grant.
+// SetLimits tells the limits. Where there are some, Limits or Book must be asked before each Grant.
 func (p *Planner) SetLimits(limits *limit.Table) {
 	p.limits = limits
 	for partition := range p.books {
@@ -15,15 +15,20 @@ func (p *Planner) SetLimits(limits *limit.Table) {
 	}
 }
 
-// Limits returns what is known of the limits in a partition, and what its waiting tasks need of them; nil if there are
-// no limits. The caller makes the calls that the book asks for, and tells it what came of them.
-func (p *Planner) Limits(partition int) (book *limit.Book, needs []limit.Need, table *limit.Table) {
-	book = p.books[partition]
+// Book returns what is known of the limits in a partition; nil if there are no limits. The caller makes the calls that
+// the book asks for, and tells it what came of them.
+func (p *Planner) Book(partition int) *limit.Book {
+	book := p.books[partition]
 	if book == nil && p.limits.Text() != "" {
 		book = limit.NewBook()
 		p.books[partition] = book
 	}
-	if book == nil {
+	return book
+}
+
+// Limits returns the book of a partition, if there is one, and what its waiting tasks need of the limits.
+func (p *Planner) Limits(partition int) (book *limit.Book, needs []limit.Need, table *limit.Table) {
+	if book = p.Book(partition); book == nil {
 		return nil, nil, nil
 	}
 	_, needs = p.line(partition)
