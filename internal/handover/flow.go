@@ -78,8 +78,8 @@ func (f *flow) shares(p int, r *rooms) (Quota, map[Fair]Quota) {
 	return own, keyed
 }
 
-// part returns how many tasks with limits each partition may start soon: an equal share of the room, rounded up. Of what
-// is reserved, claims mostly take little.
+// part returns for how many tasks each partition may ask limits: an equal share of the room, rounded up. Of what is
+// reserved, claims mostly take little.
 func (f *flow) part() int {
 	partitions := 0
 	for _, keys := range f.in {

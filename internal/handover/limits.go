@@ -60,8 +60,8 @@ func (p *Planner) LimitWoken(partition int, name string) {
 }
 
 // line returns the keys with limits whose tasks wait in a partition, and what these need, as far as their queues have
-// room: slots and tokens of a limit are not to wait for workers. Keys of a pool come in their turn. Of several pools, the one
-// comes first whose next such tasks have waited longest.
+// room: slots and tokens of a limit are not to wait for workers. Keys of a pool come in their turn. Of several pools,
+// the one comes first whose next such tasks have waited longest.
 func (p *Planner) line(partition int) (turns []*turn, needs []limit.Need) {
 	var flows []*flow
 	first := make(map[*flow]*turn)

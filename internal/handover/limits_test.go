@@ -61,3 +61,32 @@ func TestLimits_SplitsTheRoomAmongPartitions(t *testing.T) {
 		}
 	}
 }
+
+// Only while a task waits that needs several slots, some are kept for it from those behind it.
+func TestGrant_KeepsSlotsForATaskWithACost(t *testing.T) {
+	t.Parallel()
+	dear, cheap := limited, limited
+	dear.Limits, cheap.Limits = "3,key:a", "key:a"
+	p := waitingIn(50)
+	p.setBacklog(2, nil)
+	p.setBacklog(1, nil)
+	p.SetLimits(tableFor(t, "key:a", limit.Rule{Slots: 4}))
+	p.setBacklog(1, Backlog{dear: start.Add(-time.Minute)})
+	p.setBacklog(1, Backlog{dear: start.Add(-time.Minute), cheap: start.Add(-time.Second)})
+	book := p.Book(1)
+	book.Read(nil)
+	book.Counted([]limit.Cap{{Limit: "key:a", Version: 1, Cap: 4, Holders: 2}}, start)
+	a := limit.Ask{Limit: "key:a", Version: 1, Have: 4}
+	book.Answered(a, limit.Answer{Count: 4}, start)
+	if g, ok := p.Grant(1, false, start); ok {
+		t.Errorf("it may claim %v, and two slots are free", g.Lanes)
+	}
+	p.setBacklog(1, Backlog{cheap: start.Add(-time.Second)})
+	g, ok := p.Grant(1, false, start)
+	if !ok || g.Lanes[cheap].Number != 2 {
+		t.Errorf("then it may claim %v, want two tasks", g.Lanes)
+	}
+	if r := p.rooms(start); r.hasCosts {
+		t.Error("it looks for tasks with a cost")
+	}
+}

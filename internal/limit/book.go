@@ -323,8 +323,8 @@ func (s *share) mustCount(d demand, now time.Time) bool {
 	return s.wanted && !(d.hasNext(s.count-s.holders) && s.isGranted())
 }
 
-// isGranted reports whether the home has granted slots in turn, or tokens, that no claim has used yet. It would not grant
-// the same tokens again.
+// isGranted reports whether the home has granted slots in turn, or tokens, that no claim has used yet. It would not
+// grant the same tokens again.
 func (s *share) isGranted() bool { return s.count > s.cap || s.granted > 0 }
 
 // isOutdated reports whether more tasks hold a slot than the cap says, or whether slots may be free of which the word
