@@ -23,6 +23,10 @@ import (
 // Most is how many limits there may be. One whose name ends with "*" is one.
 const Most = 1000
 
+// PausesMost is how many of them may be such that tasks have made with a pause of a key. So tasks keep nobody from
+// setting limits.
+const PausesMost = 500
+
 // Rules reads and writes the limits of an installation. It is safe for concurrent use.
 type Rules struct{ l *layout.Layout }
 
@@ -131,6 +135,11 @@ func (r *Rules) Change(
 		if err != nil || e.Rule == old.Rule && e.Note == old.Note && e.Ends == old.Ends {
 			return e, err
 		}
+		if e.Ends && !old.Ends {
+			if err := r.checkPauses(ctx); err != nil {
+				return e, err
+			}
+		}
 		e.Name, e.By = name, by
 		if e.Rule == (limit.Rule{}) {
 			_, err = r.write(ctx, name, "", by, text)
@@ -143,6 +152,24 @@ func (r *Rules) Change(
 	}
 	const message = "the limit %s has changed during each of %d tries to change it: try again"
 	return Entry{}, task.Errorf(task.CodeUnavailable, message, name, changeTries)
+}
+
+// checkPauses says that no further limit may be made for a pause. Errors: CodeInvalid, CodeUnavailable.
+func (r *Rules) checkPauses(ctx context.Context) error {
+	entries, _, err := r.All(ctx)
+	if err != nil {
+		return err
+	}
+	pauses := 0
+	for _, e := range entries {
+		if e.Ends {
+			pauses++
+		}
+	}
+	if pauses >= PausesMost {
+		return task.Invalid("name", "tasks have paused %d keys that have no limit of their own, and no more may be", pauses)
+	}
+	return nil
 }
 
 // read reads a limit, and its text; "" for none. Error: CodeUnavailable.
