@@ -515,3 +515,30 @@ func TestSettle_KeepsWhatATaskNeeds(t *testing.T) {
 		}
 	}
 }
+
+// The home forgets a limit soon after nothing of it is in use, but not while its bucket is not full.
+func TestSettle_ForgetsWhatNobodyUses(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	d := newDesk(t, w, anyTask, nil)
+	home := d.w.Partitions.HomeOf("key:a")
+	for version, c := range []struct {
+		have, tokens int
+		rate         int
+		least, most  time.Duration
+	}{
+		{1, 0, 0, -1, -1}, {0, 0, 0, time.Minute, 5 * time.Minute}, {0, 1, 1, 59 * time.Minute, time.Hour},
+	} {
+		a := limit.Ask{
+			Limit: "key:a", Version: version + 1, Have: c.have, Tokens: c.tokens,
+			Rule: limit.Rule{Slots: 5, Rate: c.rate, Per: time.Hour},
+		}
+		_, err := d.Settle(w.Ctx, home, []limit.Ask{a})
+		testkit.Must(t, err)
+		left, err := w.DB.PTTL(w.Ctx, string(w.Layout.Keys.Partition(home).Use("key:a"))).Result()
+		testkit.Must(t, err)
+		if left < c.least || left > c.most {
+			t.Errorf("after %+v, it expires in %s, want %s to %s", a, left, c.least, c.most)
+		}
+	}
+}
