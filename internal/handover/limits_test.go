@@ -32,7 +32,7 @@ func TestGrant_TakesTasksWhoseLimitsAreNoMore(t *testing.T) {
 	}
 	p.Claimed(1, g, Outcome{Found: Found{Backlog: Backlog{limited: start}}}, start)
 	p.SetLimits(tableFor(t, "key:a", limit.Rule{Slots: 1}))
-	if g, ok := p.Grant(1, false, start); ok {
+	if g, _ := p.Grant(1, false, start); g.Lanes[limited].Number > 0 {
 		t.Errorf("it may claim %v before it has asked for a slot", g.Lanes)
 	}
 }
@@ -66,27 +66,24 @@ func TestLimits_SplitsTheRoomAmongPartitions(t *testing.T) {
 func TestGrant_KeepsSlotsForATaskWithACost(t *testing.T) {
 	t.Parallel()
 	dear, cheap := limited, limited
-	dear.Limits, cheap.Limits = "3,key:a", "key:a"
+	dear.Limits = "3,key:a"
 	p := waitingIn(50)
 	p.setBacklog(2, nil)
-	p.setBacklog(1, nil)
 	p.SetLimits(tableFor(t, "key:a", limit.Rule{Slots: 4}))
-	p.setBacklog(1, Backlog{dear: start.Add(-time.Minute)})
-	p.setBacklog(1, Backlog{dear: start.Add(-time.Minute), cheap: start.Add(-time.Second)})
+	p.setBacklog(1, Backlog{dear: start.Add(-time.Minute)}) // it is the first one
+	p.addBacklog(1, Backlog{cheap: start.Add(-time.Second)})
 	book := p.Book(1)
 	book.Read(nil)
 	book.Counted([]limit.Cap{{Limit: "key:a", Version: 1, Cap: 4, Holders: 2}}, start)
-	a := limit.Ask{Limit: "key:a", Version: 1, Have: 4}
-	book.Answered(a, limit.Answer{Count: 4}, start)
-	if g, ok := p.Grant(1, false, start); ok {
-		t.Errorf("it may claim %v, and two slots are free", g.Lanes)
-	}
-	p.setBacklog(1, Backlog{cheap: start.Add(-time.Second)})
-	g, ok := p.Grant(1, false, start)
-	if !ok || g.Lanes[cheap].Number != 2 {
-		t.Errorf("then it may claim %v, want two tasks", g.Lanes)
-	}
-	if r := p.rooms(start); r.hasCosts {
-		t.Error("it looks for tasks with a cost")
+	book.Answered(limit.Ask{Limit: "key:a", Version: 1, Have: 4}, limit.Answer{Count: 4}, start)
+	for _, dearWaits := range []bool{true, false} {
+		r := p.rooms(start)
+		if got := r.of(1, p.flow(plain).of(cheap.Fair)); got != map[bool]int{true: 0, false: 2}[dearWaits] {
+			t.Errorf("%d tasks have room; the one with a cost waits: %t", got, dearWaits)
+		}
+		if r.hasCosts != dearWaits {
+			t.Errorf("it looks for tasks with a cost: %t, want %t", r.hasCosts, dearWaits)
+		}
+		p.setBacklog(1, Backlog{cheap: start.Add(-time.Second)})
 	}
 }
