@@ -174,7 +174,7 @@ func (r *rooms) of(partition int, t *turn) int {
 // asks adds the partitions whose leader has something to ask before it can claim tasks of a key.
 func (r *rooms) asks(t *turn, partitions map[int]bool) {
 	for _, w := range t.line {
-		if b := r.p.books[w.partition]; b != nil && b.Asks(t.need(1), r.p.limits, r.now) {
+		if b := r.p.books[w.partition]; b != nil && b.MustJoinLine(t.need(1), r.p.limits, r.now) {
 			partitions[w.partition] = true
 		}
 	}

@@ -222,7 +222,7 @@ func (l *land) takeTokens(number int, a limit.Ask) (own use, next time.Duration)
 			kept += u.leastTokens
 		}
 	}
-	bucket, least := l.buckets[a.Limit], max(a.Start, 1)
+	bucket, least := l.buckets[a.Limit], max(a.LeastTokens, 1)
 	all := *bucket
 	free, _ := all.Take(a.Rule, l.now, a.Rule.Tokens())
 	took := max(0, min(a.Tokens, free-kept))
@@ -333,7 +333,7 @@ func (l *land) step(number int) {
 			break
 		}
 	}
-	if len(l.room(p)) > 0 {
+	if len(l.room(p)) > 0 || p.fresh > 0 {
 		l.claim(p)
 	}
 }
@@ -577,7 +577,7 @@ func TestBook_AsksWhileItStandsInNoLine(t *testing.T) {
 	}
 	for _, waiting := range []int{1, 0, 1} { // it leaves the line when its queue has no room, and comes back
 		settled(waiting)
-		if got, want := b.Asks(limit.Need{Limits: limits}, rules, now), waiting == 0; got != want {
+		if got, want := b.MustJoinLine(limit.Need{Limits: limits}, rules, now), waiting == 0; got != want {
 			t.Errorf("with %d tasks for which there is room, it has something to ask: %t", waiting, got)
 		}
 		b.Wake("all")
@@ -629,7 +629,7 @@ func TestBook_ServesEachCost(t *testing.T) {
 // waits in their lane.
 func TestBook_KeepsSlotsFromNewTasks(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(12) {
+	for seed := range uint64(6) {
 		l := newLand(t, seed)
 		l.slots = map[string]int{"key:a": 9, "key:b": 9, "all": 4}
 		l.rules = limit.NewTable(limit.Rules{
@@ -693,7 +693,7 @@ func (l *land) pass(d time.Duration) {
 // start either.
 func TestBook_KeepsRates(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(24) {
+	for seed := range uint64(12) {
 		l := ratedLand(t, seed, int(seed%3)*4)
 		l.loss = int(seed % 2 * 20)
 		l.pass(2 * time.Minute)
@@ -707,12 +707,12 @@ func TestBook_KeepsRates(t *testing.T) {
 // While a limit is paused, no leader asks for tokens. So no more tasks start after the pause than after a rest.
 func TestBook_TakesNoTokensDuringAPause(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(12) {
+	for seed := range uint64(6) {
 		l := ratedLand(t, seed, 0)
 		l.pass(time.Minute)
 		rule, _ := l.rules.For("all")
 		paused := rule
-		paused.Paused = l.now.Add(time.Minute)
+		paused.Paused = l.now.Add(time.Minute + time.Millisecond)
 		l.rate(t, paused)
 		before := len(l.began["all"])
 		l.pass(time.Minute)
@@ -724,5 +724,33 @@ func TestBook_TakesNoTokensDuringAPause(t *testing.T) {
 		if n := len(l.began["all"]) - before; n > 10+2+len(l.parts) || n < 10 {
 			t.Errorf("seed %d: %d tasks of %d partitions began after the pause, want 10 and 2", seed, n, len(l.parts))
 		}
+	}
+}
+
+// A leader that has a free slot asks for a token. Though the same answer says that others want the slot, it keeps it: a
+// new version would lose the token.
+func TestBook_KeepsTheSlotOfAToken(t *testing.T) {
+	t.Parallel()
+	rules := limit.NewTable(limit.Rules{name(t, "key:a"): {Slots: 1, Rate: 1, Per: time.Hour}})
+	needs := []limit.Need{{Limits: []string{"key:a"}, Waiting: 1}}
+	now := time.Unix(1_000_000, 0)
+	b := limit.NewBook()
+	b.Read([]string{"key:a"})
+	b.Counted([]limit.Cap{{Limit: "key:a", Version: 1, Cap: 1, Holders: 1}}, now)
+	for _, answer := range []limit.Answer{{Count: 1}, {Count: 1, Tokens: 1, Wanted: true}} {
+		_, asks := b.Calls(needs, rules, now)
+		if len(asks) != 1 || asks[0].Tokens != answer.Tokens {
+			t.Fatalf("it asks %+v", asks)
+		}
+		b.Answered(asks[0], answer, now)
+		b.Freed("key:a", 1)
+	}
+	now = now.Add(20 * time.Second)
+	if recounts, _ := b.Calls(needs, rules, now); len(recounts) > 0 {
+		t.Errorf("it counts anew: %+v", recounts)
+	}
+	grants := b.Grants(needs, rules, now)
+	if room := b.Room(needs[0].Limits, 1, rules, now); room != 1 || len(grants) != 1 || grants[0].Tokens != 1 {
+		t.Errorf("%d tasks have room, and a claim may use %+v", room, grants)
 	}
 }

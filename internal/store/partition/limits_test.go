@@ -500,12 +500,12 @@ func TestSettle_KeepsWhatATaskNeeds(t *testing.T) {
 	}
 	one, other := w.NameIn(0, task.DefaultNamespace, "a"), w.NameIn(1, task.DefaultNamespace, "b")
 	got := []limit.Answer{
-		settle(one, limit.Ask{Version: 1, Have: 2, Tokens: 3, Start: 1}),
-		settle(other, limit.Ask{Version: 1, Want: 5, Least: 5, Tokens: 5, Start: 5}), // too little is free of both
-		settle(one, limit.Ask{Version: 2, Have: 2, Want: 1, Least: 1, Tokens: 1, Start: 1}),
+		settle(one, limit.Ask{Version: 1, Have: 2, Tokens: 3, LeastTokens: 1}),
+		settle(other, limit.Ask{Version: 1, Want: 5, Least: 5, Tokens: 5, LeastTokens: 5}), // too little is free of both
+		settle(one, limit.Ask{Version: 2, Have: 2, Want: 1, Least: 1, Tokens: 1, LeastTokens: 1}),
 		settle(one, limit.Ask{Version: 3}), // it gives back what it has, and wants nothing
 		settle(other, limit.Ask{Version: 1, Want: 5, Least: 5}),
-		settle(one, limit.Ask{Version: 3, Tokens: 1, Start: 1}),
+		settle(one, limit.Ask{Version: 3, Tokens: 1, LeastTokens: 1}),
 	}
 	for i, want := range []limit.Answer{
 		{Count: 2, Tokens: 3}, {}, {Count: 2, Wanted: true}, {Wanted: true}, {Count: 5}, {Tokens: 1},
