@@ -242,8 +242,8 @@ func (b *Book) Freed(limit string, n int) {
 	b.freed[limit] += n
 }
 
-// MustJoinLine reports whether the leader has something to ask before tasks of a need can be claimed: it does not stand in the
-// line of the first limit that has no room. It may have left that line while their queue had no room.
+// MustJoinLine reports whether the leader has something to ask before tasks of a need can be claimed: it does not stand
+// in the line of the first limit that has no room. It may have left that line while their queue had no room.
 func (b *Book) MustJoinLine(need Need, rules *Table, now time.Time) bool {
 	if rules.areTooDear(need) {
 		return false

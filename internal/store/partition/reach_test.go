@@ -242,8 +242,9 @@ func TestClaim_ForgetsNoMove(t *testing.T) {
 		ref := w.Create(task.Definition{Ref: anyTask}).Ref
 		end := tasks.End{Run: w.Begin(ref), State: task.Scheduled, Outcome: task.OutcomeMoved, Last: 26}
 		testkit.Must(t, w.Tasks.FinishEach(w.Ctx, []tasks.End{end})[0])
-		lane := handover.Lane{Queue: task.DefaultQueue, Reach: "^" + w.Get(ref).MovedFrom + "^^"}
-		do(w, ref, lua.Lane{Queue: lane.Queue, Reach: lane.Reach}.Name())
+		of := w.Get(ref)
+		lane := handover.Lane{Queue: of.Queue, Type: of.Type, Reach: "^" + of.MovedFrom + "^^"}
+		do(w, ref, lua.Lane{Queue: lane.Queue, Type: lane.Type, Reach: lane.Reach}.Name())
 		claimed := claimTo(t, w, ref, other)
 		if _, waits := claimed.Backlog[lane]; !waits || len(claimed.Deliveries) > 0 {
 			t.Errorf("%s: %+v were claimed, and %v wait", name, claimed.Deliveries, claimed.Backlog)
