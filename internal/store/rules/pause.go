@@ -26,10 +26,13 @@ type KeyPause struct {
 	Note string        // why, cut to its limit
 }
 
+// pauseStep is how much longer a pause must last to replace another one: else each of many 429s would be written.
+const pauseStep = time.Second
+
 // PauseKeys pauses limits of keys by the clock of Redis, and shortens no pause. A key without a limit of its own gets
 // one that ends with the pause, as Pause says. Errors: CodeInvalid if there are too many limits, CodeUnavailable.
 func (r *Rules) PauseKeys(ctx context.Context, p KeyPause) error {
-	all, err := r.rules(ctx)
+	all, ending, err := r.rules(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,11 +41,14 @@ func (r *Rules) PauseKeys(ctx context.Context, p KeyPause) error {
 	for _, key := range p.Keys {
 		name := limit.Name{Kind: limit.Key, Of: key}
 		_, err := r.Change(ctx, name, p.By, func(e Entry, now time.Time) (Entry, error) {
-			paused := e.paused(all, now.Add(lasts).UTC().Truncate(time.Millisecond), p.By, note)
-			if e.allows(all).Paused.Before(paused.Rule.Paused) {
-				return paused, nil
+			until := now.Add(lasts).UTC().Truncate(time.Millisecond)
+			if until.Sub(e.allows(all).Paused) < pauseStep {
+				return e, nil
 			}
-			return e, nil
+			if e.Rule == (limit.Rule{}) && ending >= PausesMost {
+				return e, task.Invalid("name", "%d keys without a limit of their own are paused, and tasks pause no more", ending)
+			}
+			return e.paused(all, until, p.By, note), nil
 		})
 		errs = append(errs, err)
 	}
@@ -55,7 +61,7 @@ func (r *Rules) PauseKeys(ctx context.Context, p KeyPause) error {
 func (r *Rules) Pause(
 	ctx context.Context, name limit.Name, by, note string, until func(now time.Time) (time.Time, error),
 ) error {
-	all, err := r.rules(ctx)
+	all, _, err := r.rules(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,14 +75,17 @@ func (r *Rules) Pause(
 	return err
 }
 
-// rules returns all limits. Error: CodeUnavailable.
-func (r *Rules) rules(ctx context.Context) (limit.Rules, error) {
+// rules returns all limits, and how many of them end with their pauses. Error: CodeUnavailable.
+func (r *Rules) rules(ctx context.Context) (all limit.Rules, ending int, _ error) {
 	entries, _, err := r.All(ctx)
-	all := make(limit.Rules, len(entries))
+	all = make(limit.Rules, len(entries))
 	for _, e := range entries {
 		all[e.Name] = e.Rule
+		if e.Ends {
+			ending++
+		}
 	}
-	return all, err
+	return all, ending, err
 }
 
 // allows is what a limit allows, or the one that applies to its name if there is none.

@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -55,6 +57,28 @@ func TestPauseKeys_ShortensNoPause(t *testing.T) {
 			t.Errorf("a longer pause than that of %s lasts %s: %+v", name, lasts, e)
 		}
 	}
+}
+
+// Tasks that pause many keys leave room for the limits that people set.
+func TestPauseKeys_LeavesRoomForOtherLimits(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	_, now, err := w.Rules.All(w.Ctx)
+	testkit.Must(t, err)
+	text := fmt.Sprintf(`{"paused":%d,"ends":true}`, now.Add(time.Hour).UnixMilli())
+	key := string(w.Layout.Keys.Rules())
+	for i := range rules.PausesMost {
+		testkit.Must(t, w.DB.HSet(w.Ctx, key, fmt.Sprint("key:k", i), text).Err())
+	}
+	p := rules.KeyPause{Keys: []string{"a"}, For: time.Minute}
+	if err := w.Rules.PauseKeys(w.Ctx, p); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("a further key was paused: %v", err)
+	}
+	p.Keys, p.For = []string{"k1"}, time.Hour
+	testkit.Must(t, w.Rules.PauseKeys(w.Ctx, p)) // it has a limit already
+	set(t, w, "key:a", limit.Rule{Slots: 1})
+	p.Keys = []string{"a"}
+	testkit.Must(t, w.Rules.PauseKeys(w.Ctx, p))
 }
 
 // A limit that was made for a pause allows what the limit allows that it stands before, and ends with its pause.

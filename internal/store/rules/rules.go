@@ -23,6 +23,10 @@ import (
 // Most is how many limits there may be. One whose name ends with "*" is one.
 const Most = 1000
 
+// PausesMost is how many limits may be such that end with their pauses, if a task is to make another one. So tasks keep
+// nobody from setting limits. Tasks that pause at the same moment may each make one more.
+const PausesMost = 500
+
 // Rules reads and writes the limits of an installation. It is safe for concurrent use.
 type Rules struct{ l *layout.Layout }
 
