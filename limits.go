@@ -22,10 +22,11 @@ type LimitRule struct {
 // Limit is a limit on tasks, in the whole installation, and how much of it is in use.
 type Limit struct {
 	LimitUse            // of all names that it applies to
-	Rule     LimitRule  // zero: it has nothing but a pause
+	Rule     LimitRule  // zero: it was created for its pause, and allows everything but for the pause
 	Paused   bool       // nothing is handed over
 	Until    time.Time  // when the pause ends; zero: when somebody resumes the limit
 	Note     string     // why it is paused; "" if nobody said
+	PausedBy string     // who paused it; "" if nobody knows
 	By       string     // who changed it last; "" if nobody knows
 	At       time.Time  // when
 	Names    int        // of a name that ends with "*": how many names are in use
@@ -35,7 +36,7 @@ type Limit struct {
 // LimitUse is how much of a limit is in use.
 type LimitUse struct {
 	Name    string // "key:tenant-7", "key:*", "type:http", "queue:mails", "namespace:reports" or "all"
-	Held    int    // tasks that hold a slot: they are queued or running
+	Held    int    // slots of its tasks that are queued or running
 	Waiting int    // due tasks that wait, for a slot of the limit or for something else
 }
 
@@ -98,8 +99,9 @@ func (c *Client) DeleteLimit(ctx context.Context, name string) error {
 	return done(c.api.DeleteLimitWithResponse(ctx, name))
 }
 
-// PauseLimit has no task of a limit handed over for a time. Tasks that were handed over go on. It creates the limit if
-// there is none, and replaces a pause that there is. Error: CodeInvalid.
+// PauseLimit keeps the tasks of a limit from being handed over for a time. Tasks that were handed over go on. If there
+// is no limit of that name, it creates one that ends with the pause: until then it allows what the limit allows that
+// applies to it, such as "key:*". It replaces a pause that there is. Error: CodeInvalid.
 func (c *Client) PauseLimit(ctx context.Context, name string, p LimitPause) error {
 	if err := cmp.Or(checkLimit(name), checkTimes(map[string]time.Time{"until": p.Until})); err != nil {
 		return err
@@ -114,7 +116,7 @@ func (c *Client) PauseLimit(ctx context.Context, name string, p LimitPause) erro
 	return done(c.api.PauseLimitWithResponse(ctx, name, in))
 }
 
-// ResumeLimit ends the pause of a limit. It deletes a limit that has nothing but the pause. Errors: CodeInvalid,
+// ResumeLimit ends the pause of a limit. It deletes a limit that was created for its pause. Errors: CodeInvalid,
 // CodeLimitNotFound.
 func (c *Client) ResumeLimit(ctx context.Context, name string) error {
 	if err := checkLimit(name); err != nil {
@@ -138,7 +140,8 @@ func limitOf(l wire.LimitEntry) Limit {
 	}
 	return Limit{
 		LimitUse: LimitUse{l.Name, l.Held, l.Waiting}, Rule: rule, Paused: l.Paused, Until: wire.Value(l.PausedUntil).Time,
-		Note: wire.Value(l.Note), By: wire.Value(l.By), At: l.At.Time, Names: wire.Value(l.Names),
+		Note: wire.Value(l.Note), PausedBy: wire.Value(l.PausedBy), By: wire.Value(l.By), At: l.At.Time,
+		Names: wire.Value(l.Names),
 		Uses: each(l.Uses, func(u wire.LimitUse) LimitUse { return LimitUse{u.Name, u.Held, u.Waiting} }),
 	}
 }

@@ -37,11 +37,15 @@ func TestClient_SetsPausesAndDeletesLimits(t *testing.T) {
 				t.Errorf("nobody knows who set it and when: %+v", got)
 			}
 			want.Name = name
-			if diff := cmp.Diff(want, *got, cmpopts.IgnoreFields(dts.Limit{}, "By", "At"), cmpopts.EquateEmpty()); diff != "" {
+			others := cmpopts.IgnoreFields(dts.Limit{}, "PausedBy", "By", "At")
+			if diff := cmp.Diff(want, *got, others, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 			all, err := c.Limits(ctx)
 			testkit.Must(t, err)
+			if (got.PausedBy == "") == got.Paused {
+				t.Errorf("it is paused by %q", got.PausedBy)
+			}
 			if !slices.ContainsFunc(all, func(l dts.Limit) bool { return cmp.Equal(l, *got) }) {
 				t.Errorf("the list has no %+v: %+v", got, all)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -43,16 +44,28 @@ func (b *bench) fillAsynq(ctx context.Context, n int, payload func() string, o .
 	return errors.Join(err, c.Close())
 }
 
-// processed is the number of deliveries that workers have finished with in drainQueue, of DTS and of asynq.
+// processed is the number of deliveries that workers have finished with in drainQueue, of DTS and of asynq. Those that
+// waited in the queue of a node count.
 func (b *bench) processed() (int, error) {
-	info, err := b.inspector.GetQueueInfo(drainQueue)
-	if errors.Is(err, asynq.ErrQueueNotFound) {
-		return 0, nil
-	}
+	names, err := b.inspector.Queues()
 	if err != nil {
 		return 0, err
 	}
-	return info.ProcessedTotal, nil
+	total := 0
+	for _, name := range names {
+		if of, _, _ := strings.Cut(name, "@"); of != drainQueue {
+			continue
+		}
+		info, err := b.inspector.GetQueueInfo(name)
+		if errors.Is(err, asynq.ErrQueueNotFound) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		total += info.ProcessedTotal
+	}
+	return total, nil
 }
 
 // awaitProcessed waits until n deliveries are finished with: the last write of a worker about a task.

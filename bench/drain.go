@@ -124,6 +124,7 @@ type drainOptions struct {
 	task      func(i int) submission                   // task i, in drainQueue
 	await     func(ctx context.Context, n *node) error // waits until the scheduler takes such tasks; nil: it does at once
 	uncounted bool                                     // the nodes count nothing by minute
+	workers   int                                      // 0: one
 }
 
 // drainDTS stores all tasks with a scheduler and no worker, and starts the worker then.
@@ -150,10 +151,14 @@ func (b *bench) drainDTS(ctx context.Context, w work, o drainOptions) (drained, 
 		return drained{}, err
 	}
 	d, err := b.timeDrain(ctx, w, n, func() error {
-		_, err := b.startNode(ctx, nodeOptions{
-			roles: []string{config.RoleWorker}, queues: o.queues, handle: w.handle, uncounted: o.uncounted,
-		})
-		return err
+		for range max(1, o.workers) {
+			if _, err := b.startNode(ctx, nodeOptions{
+				roles: []string{config.RoleWorker}, queues: o.queues, handle: w.handle, uncounted: o.uncounted,
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return drained{}, err

@@ -55,6 +55,13 @@ type submission struct {
 	FairKey   string            `json:"fair_key,omitempty"`
 	LimitKey  string            `json:"limit_key,omitempty"`
 	Priority  int               `json:"priority,omitempty"`
+	Select    string            `json:"select,omitempty"`
+	Route     *route            `json:"route,omitempty"`
+}
+
+type route struct {
+	By  string `json:"by"`
+	Key string `json:"key,omitempty"`
 }
 
 // plain is a task of the bench's type with a payload of its own.

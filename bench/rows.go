@@ -29,6 +29,7 @@ func rows() []row {
 		countsRow(),
 		fairRow(),
 		limitsRow(),
+		routesRow(),
 		libraryRow(),
 		fleetHTTPRow(),
 		herdRow(),

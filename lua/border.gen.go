@@ -4570,7 +4570,7 @@ func (p Partition) Caps() CapsKey {
 	return CapsKey(p.prefix + "caps")
 }
 
-// UseKey names a HASH: in the partition that the name of a limit belongs to: how many slots each partition may use, by its number: `<version> <count> <tokens> <waits since ms> <asked ms>`, and ` <least> <waits for tokens since ms> <least tokens> <asks again ms>` while it waits for tokens, or for several slots. `@` has when the bucket of the rate is full again, in ms. It expires an hour after the last slot was given back, or when the bucket is full.
+// UseKey names a HASH: in the partition that the name of a limit belongs to: how many slots each partition may use, by its number: `<version> <count> <tokens> <waits since ms> <asked ms>`, and ` <least> <waits for tokens since ms> <least tokens> <asks again ms>` while it waits for tokens, or for several slots. `@` has when the bucket of the rate is full again, in ms. It expires five minutes after the last slot was given back, or when the bucket is full.
 type UseKey string
 
 // Use makes the key dts:{p}:use:<limit>.

@@ -72,7 +72,7 @@ elseif not is_apart(record) then
   redis.call('HDEL', payloads_key, member)
 end
 announce('updated', member, 'scheduled', fields.attempt, '', record, when_due(record, tonumber(due)))
-put_on_wheel(member, due)
+put_on_wheel(member, due, away.reach(fields) ~= nil)
 note_start_by(member, record, due)
 note_row(member)
 return {

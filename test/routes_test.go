@@ -3,6 +3,8 @@ package test
 import (
 	"fmt"
 	"maps"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // yard is three nodes, each with four slots. Nodes a and b are in zone eu and c is in zone us; a has the weight 3.
@@ -313,4 +316,104 @@ func (y *yard) testFailover(t *testing.T) {
 	})
 	close(far.block)
 	y.counts("failover", 6, wire.StateSucceeded)
+}
+
+// waits submits tasks that wait for a busy node: failover names it first, and a sticky key has it.
+func (y *yard) waits(far *recorder, name string, key string) (ids []string) {
+	hash, sticky := wire.RouteBy("hash"), wire.StickyRequire
+	y.submit(far, "failover-"+name, "/ok", 3, by("failover", name, "c"))
+	y.submit(far, "sticky-"+name, "/ok", 3, func(_ int, s *wire.Submission) {
+		s.Route = &wire.Route{By: &hash, Key: &key, Sticky: &sticky}
+	})
+	for i := range 3 {
+		ids = append(ids, fmt.Sprint("failover-", name, "-", i), fmt.Sprint("sticky-", name, "-", i))
+	}
+	return ids
+}
+
+// keys returns a key of the route hash for each node.
+func (y *yard) keys(far *recorder) map[string]string {
+	hash, sticky := wire.RouteBy("hash"), wire.StickyRequire
+	y.submit(far, "key", "/ok", 32, func(i int, s *wire.Submission) {
+		s.Route = &wire.Route{By: &hash, Key: ptr(fmt.Sprint("key-", i)), Sticky: &sticky}
+	})
+	y.counts("key", 32, wire.StateSucceeded)
+	keys := make(map[string]string)
+	for key, name := range y.ran("key", wire.StateSucceeded) {
+		keys[name] = key
+	}
+	return keys
+}
+
+// soonElsewhere is how soon a task runs elsewhere that waited for a node that drains.
+const soonElsewhere = 3 * time.Second
+
+// Two of three nodes drain while tasks run and wait: what waits for them runs on the third one soon, what runs there
+// ends there, and nothing is lost or runs twice.
+func TestRoutes_OfNodesThatDrain(t *testing.T) {
+	if !testkit.Long() {
+		t.Skip("it takes 10 s and more: TEST_LONG=1")
+	}
+	t.Parallel()
+	y := newYard(t)
+	far, busy := newRecorder(t), newRecorder(t)
+	keys := y.keys(far)
+	for _, name := range []string{"a", "b"} {
+		y.submit(busy, "busy-"+name, "/block", 4, func(_ int, s *wire.Submission) { s.Select = ptr("name=" + name) })
+	}
+	y.submit(busy, "busy-c", "/block", 2, func(_ int, s *wire.Submission) { s.Select = ptr("name=c") })
+	await(t, 30*time.Second, "a and b are full", func() bool { return busy.count() == 10 })
+	waiting := append(y.waits(far, "a", keys["a"]), y.waits(far, "b", keys["b"])...)
+	const flow = 60
+	y.submit(far, "flow", "/ok", flow, func(i int, s *wire.Submission) { // before, while and after they drain
+		by("round")(i, s)
+		s.Select, s.Delay = ptr("zone in (eu,us)"), ptr(fmt.Sprint(i*40, "ms"))
+	})
+	await(t, 30*time.Second, "some of the flow have run", func() bool { return far.count() > 32+flow/6 })
+	for _, id := range waiting {
+		if got := y.nodes["c"].task(id); got.State != wire.StateScheduled {
+			t.Errorf("%s is %s before its node drains", id, got.State)
+		}
+	}
+
+	since := time.Now()
+	y.nodes["a"].signal(syscall.SIGTERM)
+	drained := make(chan error, 1)
+	go func() {
+		dtsctl := filepath.Join(binaries, "dtsctl")
+		drained <- exec.CommandContext(t.Context(), dtsctl, "--server", y.nodes["c"].url, "node", "drain", "b").Run()
+	}()
+	a, b := y.nodes["a"], y.nodes["b"]
+	y.nodes["b"] = y.nodes["c"] // to ask
+	await(t, 30*time.Second, "all that waited has run", func() bool { return far.count() >= 32+flow+len(waiting) })
+	for _, id := range waiting {
+		calls := far.byTask()[id]
+		if took := calls[0].at.Sub(since); took > soonElsewhere || len(calls) > 1 {
+			t.Errorf("%s was called %d times, first after %s", id, len(calls), took)
+		}
+	}
+	close(busy.block)
+	testkit.Must(t, testkit.Receive(t, drained, "the end of dtsctl node drain"))
+	testkit.Receive(t, a.Done(), "the end of the node")
+	testkit.Must(t, a.Err())
+	y.nodes["b"] = b
+	await(t, 30*time.Second, "all have ended", y.nodes["c"].idle)
+	y.once(far, busy)
+}
+
+// once demands that all tasks have succeeded, and that each was called once.
+func (y *yard) once(all ...*recorder) {
+	y.t.Helper()
+	n := 0
+	for _, far := range all {
+		for id, calls := range far.byTask() {
+			n++
+			if got := y.nodes["c"].task(id); len(calls) != 1 || got.State != wire.StateSucceeded || got.Attempt != 1 {
+				y.t.Errorf("%s is %s after %d attempts, and was called %d times", id, got.State, got.Attempt, len(calls))
+			}
+		}
+	}
+	if done := len(y.nodes["c"].all(wire.StateSucceeded)); done != n {
+		y.t.Errorf("%d tasks have succeeded, and %d were called", done, n)
+	}
 }

@@ -92,7 +92,7 @@ var periods = map[wire.LimitPer]time.Duration{
 func limitOf(i control.LimitInfo) wire.LimitEntry {
 	out := wire.LimitEntry{
 		Name: i.Name, Slots: wire.Given(i.Rule.Slots), Rate: wire.Given(i.Rule.Rate), Burst: wire.Given(i.Rule.Burst),
-		Paused: i.Paused, Note: wire.Given(i.Note), By: wire.Given(i.By), At: wire.At(i.At),
+		Paused: i.Paused, Note: wire.Given(i.Note), PausedBy: wire.Given(i.PausedBy), By: wire.Given(i.By), At: wire.At(i.At),
 		Held: i.Held, Waiting: i.Waiting, Names: nil, Uses: each(i.Uses, limitUseOf),
 	}
 	for name, period := range periods {

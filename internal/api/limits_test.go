@@ -58,6 +58,7 @@ func TestLimits_AreSetPausedResumedAndDeleted(t *testing.T) {
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
 	r.accepted("POST", "/v1/limits/key:*/pause", `{"until":"`+formatTime(until)+`","note":"it moves"}`)
 	want.Paused, want.Note, want.PausedUntil = true, new("it moves"), new(wire.At(until))
+	want.PausedBy = new("somebody at 127.0.0.1")
 	if diff := cmp.Diff(want, r.limit("key:*")); diff != "" {
 		t.Error(diff)
 	}

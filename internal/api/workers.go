@@ -145,7 +145,7 @@ func (e *endpoints) FinishAttempt(c echo.Context, id wire.TaskID, number wire.At
 	var r reader
 	ending := control.AttemptEnding{
 		Outcome: task.Outcome(in.Outcome), Result: wire.Value(in.Result), Reason: wire.Value(in.Error), Final: wire.Value(in.Permanent),
-		Wait: r.duration("retry_after", wire.Value(in.RetryAfter)),
+		Wait: r.duration("retry_after", wire.Value(in.RetryAfter)), Pause: r.span("pause_keys", wire.Value(in.PauseKeys)),
 	}
 	if r.err != nil {
 		return r.err

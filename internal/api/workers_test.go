@@ -19,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/remote"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
@@ -173,6 +174,8 @@ func TestWorker_ReportsMustMakeSense(t *testing.T) {
 		{"finish", `"outcome": "failed", "result": "42"`, "result"},
 		{"finish", `"outcome": "succeeded", "permanent": true`, "permanent"},
 		{"finish", `"outcome": "cancelled", "retry_after": "1s"`, "retry_after"},
+		{"finish", `"outcome": "failed", "pause_keys": "999ms"`, "pause_keys"},
+		{"finish", `"outcome": "failed", "pause_keys": "3601s"`, "pause_keys"},
 	} {
 		p := w.call("POST", at+c.call, `{"token": "`+a.Token+`", `+c.body+`}`).problem(t)
 		if p.Code != wire.ProblemCode(task.CodeInvalid) || wire.Value(p.Field) != c.field {
@@ -595,5 +598,48 @@ func TestWorker_RefusesWhatIsInvalid(t *testing.T) {
 		if p := got.problem(t); p.Code != wire.Invalid || wire.Value(p.Field) != c.field {
 			t.Errorf("%s: %d %+v, want the field %s", c.name, got.status, p, c.field)
 		}
+	}
+}
+
+// A worker says that a service wants fewer calls: the keys of the task are paused, once, and the next attempt waits.
+func TestWorker_PausesTheKeysOfItsTask(t *testing.T) {
+	t.Parallel()
+	b, _ := startBackend(t)
+	testkit.Must(t, b.store.Advance(b.ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+	w := &workerRig{members: &members{}, metrics: telemetry.New()}
+	w.rig = w.join(b)
+	answer, err := w.SubmitTaskWithResponse(w.ctx, nil, wire.Submission{ID: new("a"), Type: "count", LimitKey: new("tenant-7")})
+	if err != nil || answer.JSON201 == nil {
+		t.Fatalf("%v: %s", err, answer.Body)
+	}
+	w.dispatch()
+	a := w.take("py-1", 1)[0]
+	paused := func() rules.Entry {
+		entries, _, err := w.store.Rules.All(w.ctx)
+		testkit.Must(t, err)
+		if len(entries) != 1 || entries[0].Name.String() != "key:tenant-7" {
+			t.Fatalf("the limits are %+v", entries)
+		}
+		return entries[0]
+	}
+	end := wire.AttemptEnd{Outcome: wire.EndFailed, Error: new("HTTP 429"), PauseKeys: new("30s")}
+	if code := w.finish(a, end); code != "" {
+		t.Fatalf("finish: %s", code)
+	}
+	first, got := paused(), w.get(ref("a"))
+	now, err := w.store.Now(w.ctx, 0)
+	testkit.Must(t, err)
+	lasts := first.Rule.Paused.Sub(now)
+	if lasts > 30*time.Second || lasts < 20*time.Second || first.By != "task a" || first.Note != "HTTP 429" {
+		t.Errorf("it lasts %s: %+v", lasts, first)
+	}
+	if got.State != task.Scheduled || got.DueAt.Before(first.Rule.Paused) {
+		t.Errorf("it is %s, and due at %s; the pause lasts until %s", got.State, got.DueAt, first.Rule.Paused)
+	}
+	if code := w.finish(a, end); code != "" {
+		t.Errorf("a repeat: %s", code)
+	}
+	if again := paused(); !again.Rule.Paused.Equal(first.Rule.Paused) {
+		t.Errorf("a repeat pauses until %s, want %s", again.Rule.Paused, first.Rule.Paused)
 	}
 }

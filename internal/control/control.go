@@ -76,6 +76,7 @@ type Control struct {
 	namespaces   namespaceNotes
 	foreign      fresh.Value[map[string]int] // slots of asynq's own servers, by queue
 	warned       keptWarnings
+	rules        knownRules
 	latestNames  fresh.Value[[]string]                    // of namespaces, the newest first
 	crowdedNames fresh.Value[map[int]layout.WaitingNames] // of partitions that have many
 	paused       pausedQueues

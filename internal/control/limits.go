@@ -38,11 +38,13 @@ type LimitInfo struct {
 	Paused     bool
 	Until      time.Time // when the pause ends; zero: when somebody resumes the limit
 	Note       string    // why it is paused
+	PausedBy   string    // who paused it, "" if nobody knows
 	By         string    // who set, paused or resumed it last, "" if nobody knows
 	At         time.Time // when
 	Names      int       // of a name that ends with "*": how many names are in use
 	Uses       []LimitUse
 	IsWildcard bool // its name ends with "*"
+	Ends       bool // it was created for its pause, and ends with it
 }
 
 // LimitPause says how long a limit is paused, and why.
@@ -103,8 +105,8 @@ func (c *Control) readLimits(ctx context.Context) ([]rules.Entry, time.Time, err
 // checkLimits refuses limits while nodes live that would not follow them. Error: CodeInvalid.
 func (c *Control) checkLimits() error {
 	if !c.store.HasLimits() {
-		return task.Errorf(task.CodeInvalid, "limits work as soon as no living node is of an earlier release, as those do "+
-			"not follow them: upgrade or stop these nodes, see dtsctl node list")
+		return task.Errorf(task.CodeInvalid, "limits work only while all living nodes have this release, as earlier ones "+
+			"do not follow them: upgrade or stop the nodes of earlier releases, see dtsctl node list")
 	}
 	return nil
 }
@@ -143,11 +145,12 @@ func (c *Control) limitInfos(
 func limitInfo(e rules.Entry, now time.Time) LimitInfo {
 	info := LimitInfo{
 		LimitUse: LimitUse{Name: e.Name.String()}, Rule: e.Rule, By: e.By, At: e.At, IsWildcard: e.Name.IsWildcard(),
+		Ends: e.Ends,
 	}
 	info.Rule.Paused = time.Time{}
 	if info.Paused = e.Rule.Paused.After(now); info.Paused {
-		info.Note = e.Note
-		if e.Rule.Paused.Before(rules.UntilResumed) {
+		info.Note, info.PausedBy = e.Note, e.Pauser
+		if e.Rule.Paused.Before(limit.UntilResumed) {
 			info.Until = e.Rule.Paused
 		}
 	}
@@ -172,11 +175,16 @@ func (i *LimitInfo) cut() {
 
 // tableOf returns the limits in the form that knows which one applies to a key, type, queue or namespace.
 func tableOf(entries []rules.Entry) *limit.Table {
+	return limit.NewTable(rulesOf(entries))
+}
+
+// rulesOf returns what limits allow, by their names.
+func rulesOf(entries []rules.Entry) limit.Rules {
 	all := make(limit.Rules, len(entries))
 	for _, e := range entries {
 		all[e.Name] = e.Rule
 	}
-	return limit.NewTable(all)
+	return all
 }
 
 // limitNotFound says that no limit has that name, and which name may be meant.
@@ -222,7 +230,7 @@ func (c *Control) SetLimit(
 		if before.Rule.Paused.After(now) {
 			e.Rule.Paused = before.Rule.Paused
 		} else {
-			e.Note = ""
+			e.Note, e.Pauser = "", ""
 		}
 		created, changed = before.Rule == LimitRule{}, e.Rule != before.Rule || before.Ends
 		if put.DryRun {
@@ -236,8 +244,8 @@ func (c *Control) SetLimit(
 	return created, changed, err
 }
 
-// PauseLimit lets no task of a limit be handed over for a time. It creates the limit if there is none. A second pause
-// replaces the first. Errors: CodeInvalid, CodeUnavailable.
+// PauseLimit lets no task of a limit be handed over for a time. If there is none of that name, it creates one that ends
+// with the pause, as rules.Pause says. A second pause replaces the first. Errors: CodeInvalid, CodeUnavailable.
 func (c *Control) PauseLimit(ctx context.Context, who Caller, name string, p LimitPause) error {
 	if _, err := c.begin(ctx, who, "pauseLimit"); err != nil {
 		return err
@@ -245,11 +253,11 @@ func (c *Control) PauseLimit(ctx context.Context, who Caller, name string, p Lim
 	if err := checkNote(p.Note); err != nil {
 		return err
 	}
-	return c.changeLimit(ctx, who, name, func(e rules.Entry, now time.Time) (rules.Entry, error) {
-		until, err := p.end(now)
-		e.Rule.Paused, e.Note = until, p.Note
-		return e, err
-	})
+	n, err := limit.ParseName(name)
+	if err := cmp.Or(err, c.checkLimits()); err != nil {
+		return err
+	}
+	return c.store.Rules.Pause(ctx, n, who.By(), p.Note, p.end)
 }
 
 // end returns when a pause ends that begins now. Error: CodeInvalid.
@@ -263,7 +271,7 @@ func (p LimitPause) end(now time.Time) (time.Time, error) {
 	case p.For != 0:
 		return now.Add(p.For).UTC().Truncate(time.Millisecond), nil
 	case p.Until.IsZero():
-		return rules.UntilResumed, nil
+		return limit.UntilResumed, nil
 	case !p.Until.After(now) || p.Until.After(now.Add(LimitPauseLimit)):
 		return now, task.Invalid("until", "is %s: write a time after now, %s, and at most a year ahead, or leave it out",
 			p.Until.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
@@ -271,7 +279,7 @@ func (p LimitPause) end(now time.Time) (time.Time, error) {
 	return p.Until.UTC().Truncate(time.Millisecond), nil
 }
 
-// ResumeLimit ends the pause of a limit. It deletes a limit that has nothing but the pause, or that ends with it.
+// ResumeLimit ends the pause of a limit. It deletes a limit that was made for its pause.
 // Errors: CodeInvalid, CodeLimitNotFound, CodeUnavailable.
 func (c *Control) ResumeLimit(ctx context.Context, who Caller, name string) error {
 	if _, err := c.begin(ctx, who, "resumeLimit"); err != nil {
@@ -280,7 +288,7 @@ func (c *Control) ResumeLimit(ctx context.Context, who Caller, name string) erro
 	found := false
 	err := c.changeLimit(ctx, who, name, func(e rules.Entry, _ time.Time) (rules.Entry, error) {
 		found = e.Rule != LimitRule{}
-		e.Rule.Paused, e.Note = time.Time{}, ""
+		e.Rule.Paused, e.Note, e.Pauser = time.Time{}, "", ""
 		if e.Ends {
 			e.Rule = LimitRule{}
 		}
@@ -301,6 +309,7 @@ func (c *Control) DeleteLimit(ctx context.Context, who Caller, name string) erro
 	if err := cmp.Or(err, c.checkLimits()); err != nil {
 		return err
 	}
+	defer c.rules.forget()
 	existed, err := c.store.Rules.Delete(ctx, n, who.By())
 	if err == nil && !existed {
 		return c.noLimit(ctx, name)
@@ -316,6 +325,7 @@ func (c *Control) changeLimit(
 	if err := cmp.Or(err, c.checkLimits()); err != nil {
 		return err
 	}
+	defer c.rules.forget()
 	_, err = c.store.Rules.Change(ctx, n, who.By(), decide)
 	return err
 }

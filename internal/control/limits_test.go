@@ -30,15 +30,17 @@ func TestSetLimit_KeepsThePause(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
 	testkit.Must(t, w.setLimit(me, "key:*", LimitRule{Slots: 5}))
+	bob := Caller{Namespace: "default", Name: "bob"}
 	first := w.limit("key:*")
 	if first.Paused || first.Rule != (LimitRule{Slots: 5}) || first.At.IsZero() || !first.IsWildcard {
 		t.Errorf("%+v", first)
 	}
-	testkit.Must(t, w.PauseLimit(w.ctx, me, "key:*", LimitPause{For: time.Hour, Note: "the disk"}))
+	testkit.Must(t, w.PauseLimit(w.ctx, bob, "key:*", LimitPause{For: time.Hour, Note: "the disk"}))
 	rate := LimitRule{Rate: 100, Per: time.Minute, Burst: 7}
 	testkit.Must(t, w.setLimit(Caller{Namespace: "default", Name: "ann"}, "key:*", rate))
 	got := w.limit("key:*")
-	if got.Rule != rate || !got.Paused || got.Note != "the disk" || !strings.HasPrefix(got.By, "ann") {
+	named := strings.HasPrefix(got.By, "ann") && strings.HasPrefix(got.PausedBy, "bob")
+	if got.Rule != rate || !got.Paused || got.Note != "the disk" || !named {
 		t.Errorf("%+v", got)
 	}
 	if left := got.Until.Sub(w.now()); left > time.Hour || left < time.Hour-testkit.Limit {

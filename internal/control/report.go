@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -22,8 +23,10 @@ type Report struct {
 	Progress   *int // percent
 	Note       string
 	Checkpoint json.RawMessage
-	FirstLine  int // the number of the first line within the attempt, from 1, so that a repeat is harmless; 0 for the next one
-	Lines      []LogLine
+	// FirstLine is the number of the first line within the attempt, from 1, so that a repeat is harmless; 0 for the
+	// next one.
+	FirstLine int
+	Lines     []LogLine
 
 	Rebalance bool            // the attempt ends as moved when the rest is recorded
 	Params    json.RawMessage // with Rebalance: the checkpoint
@@ -32,9 +35,9 @@ type Report struct {
 // LogLine is a line of a log.
 type LogLine = tasks.Line
 
-// ReportAttempt records a report on a running attempt, which whoever has its token may make. With Rebalance it then ends the attempt as
-// moved, as FinishAttempt does. Errors: CodeInvalid, CodeStaleAttempt if the attempt has ended or another run has it,
-// CodeUnavailable; a part of the report may have been recorded then.
+// ReportAttempt records a report on a running attempt, which whoever has its token may make. With Rebalance it then
+// ends the attempt as moved, as FinishAttempt does. Errors: CodeInvalid, CodeStaleAttempt if the attempt has ended or
+// another run has it, CodeUnavailable; a part of the report may have been recorded then.
 func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, attempt int, token string, r Report) error {
 	run, err := c.beginReport(ctx, who, "reportAttempt", id, attempt, token)
 	if err != nil {
@@ -57,7 +60,8 @@ func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, atte
 	case r.Checkpoint != nil && c.store.HasRoutes(): // if not, it was not stored
 		return c.endedBefore(ctx, run, task.OutcomeMoved)
 	}
-	return c.finishRun(ctx, run, AttemptEnding{Outcome: task.OutcomeMoved, Reason: "moved: its worker gave it up for another one"})
+	const reason = "moved: its worker gave it up for another one"
+	return c.finishRun(ctx, run, AttemptEnding{Outcome: task.OutcomeMoved, Reason: reason})
 }
 
 // validate refuses what does not go together. Error: CodeInvalid.
@@ -96,7 +100,8 @@ func recordReport(ctx context.Context, run *tasks.Run, r Report) error {
 	return reportError(run, run.Log(ctx, r.FirstLine, r.Lines))
 }
 
-// beginReport begins a use case about the run of a task's attempt whose token that is. Errors: those of begin; CodeInvalid.
+// beginReport begins a use case about the run of a task's attempt whose token that is. Errors: those of begin;
+// CodeInvalid.
 func (c *Control) beginReport(
 	ctx context.Context, who Caller, operation, id string, attempt int, token string,
 ) (*tasks.Run, error) {
@@ -105,6 +110,8 @@ func (c *Control) beginReport(
 	}
 	return c.runWith(who.Ref(id), attempt, token)
 }
+
+const runsAtOnce = "a task that is %s runs again at once; for later, the outcome is snoozed"
 
 // validateEnding refuses what does not belong to an outcome. Error: CodeInvalid.
 func validateEnding(e AttemptEnding) error {
@@ -120,8 +127,9 @@ func validateEnding(e AttemptEnding) error {
 		{e.Reason != "" && succeeded, "error", "belongs to an attempt that did not succeed"},
 		{e.Final && !failed, "permanent", "belongs to an attempt that failed"},
 		{e.Wait == 0 && snoozed, "retry_after", "say when a snoozed task is to run again, as 5m"},
-		{e.Wait != 0 && atOnce, "retry_after", fmt.Sprintf("a task that is %s runs again at once; for later, the outcome is snoozed", outcome)},
+		{e.Wait != 0 && atOnce, "retry_after", fmt.Sprintf(runsAtOnce, outcome)},
 		{e.Wait != 0 && !failed && !snoozed, "retry_after", "belongs to an attempt that failed"},
+		{e.Pause != 0 && (e.Pause < rules.LeastPause || e.Pause > rules.MostPause), "pause_keys", "must be 1s to 1h"},
 	} {
 		if rule.broken {
 			return task.Invalid(rule.field, "%s", rule.says)
@@ -133,10 +141,13 @@ func validateEnding(e AttemptEnding) error {
 // AttemptEnding is how an attempt ended, as whoever ran it says.
 type AttemptEnding = tasks.Ending
 
-// FinishAttempt ends a running attempt, which whoever has its token may do, and decides what becomes of the task, as the node's own
-// workers do. A repeat succeeds and changes nothing, also when the next attempt has begun. Errors: CodeInvalid, CodeTaskNotFound,
-// CodeStaleAttempt if the attempt has ended otherwise or another run has it, CodeUnavailable.
-func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, attempt int, token string, e AttemptEnding) error {
+// FinishAttempt ends a running attempt, which whoever has its token may do, and decides what becomes of the task, as
+// the node's own workers do. A repeat succeeds and changes nothing, also when the next attempt has begun. Errors:
+// CodeInvalid, CodeTaskNotFound, CodeStaleAttempt if the attempt has ended otherwise or another run has it,
+// CodeUnavailable.
+func (c *Control) FinishAttempt(
+	ctx context.Context, who Caller, id string, attempt int, token string, e AttemptEnding,
+) error {
 	run, err := c.beginReport(ctx, who, "finishAttempt", id, attempt, token)
 	if err == nil {
 		err = validateEnding(e)
@@ -149,7 +160,8 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 
 // finishRun is FinishAttempt for a use case that has begun.
 func (c *Control) finishRun(ctx context.Context, run *tasks.Run, e AttemptEnding) error {
-	if err := c.completeRun(ctx, run); err != nil {
+	runs, err := c.completeRun(ctx, run)
+	if err != nil {
 		return err
 	}
 	now, err := c.store.Now(ctx, c.store.PartitionOf(run.Task.Ref))
@@ -158,6 +170,10 @@ func (c *Control) finishRun(ctx context.Context, run *tasks.Run, e AttemptEnding
 	}
 	e.Result, e.Reason = task.Cut(e.Result, task.ResultLimit), task.CutError(e.Reason, task.ErrorLimit)
 	e.Timeout, e.Asked = c.types.Timeout(run.Task.Definition), c.wasAskedToMove(run)
+	e.Wait = max(e.Wait, e.Pause)
+	if runs { // before its end frees its slots
+		c.pauseKeys(ctx, run, e)
+	}
 	end := run.End(e, now, rand.Float64())
 	recorded, err := c.store.Tasks.FinishShared(ctx, end)
 	for other, ok := e.After(err); ok; other, ok = e.After(err) {
@@ -176,25 +192,37 @@ func (c *Control) finishRun(ctx context.Context, run *tasks.Run, e AttemptEnding
 	return nil
 }
 
-// wasAskedToMove reports whether somebody asked an attempt to move: its task, or its worker by HTTP with all that it runs.
+// wasAskedToMove reports whether somebody asked an attempt to move: its task, or its worker by HTTP with all that it
+// runs.
 func (c *Control) wasAskedToMove(run *tasks.Run) bool {
 	return !run.Task.MoveRequested.IsZero() || c.workers != nil && c.workers.Drains(run.Node())
 }
 
-// completeRun gives a run, of which only the token is known, its task. Errors: CodeTaskNotFound, CodeUnavailable.
-func (c *Control) completeRun(ctx context.Context, run *tasks.Run) error {
+// pauseKeys pauses the limits of a task's keys, if its attempt asks for that. If it fails, the attempt ends as it would
+// have.
+func (c *Control) pauseKeys(ctx context.Context, run *tasks.Run, e AttemptEnding) {
+	if err := c.store.Rules.PauseKeysOf(ctx, run.Task, e.Pause, e.Reason); err != nil {
+		c.log.Warn("cannot pause the limit keys of a task",
+			"task", run.Task.Ref.String(), "keys", run.Task.LimitKey, "error", err)
+	}
+}
+
+// completeRun gives a run, of which only the token is known, its task. It returns whether Redis knows that it runs.
+// Errors: CodeTaskNotFound, CodeUnavailable.
+func (c *Control) completeRun(ctx context.Context, run *tasks.Run) (runs bool, _ error) {
 	stored, err := c.store.Tasks.Find(ctx, run.Task.Ref)
 	missing := task.CodeOf(err) == task.CodeTaskNotFound
 	switch {
 	case missing && run.Task.Type != "": // if Redis has lost it, it is restored
 		stored = run.Task
 	case missing && c.store.MayHaveLost(): // the node that knows it may restore it yet
-		return &task.Error{Code: task.CodeUnavailable, Message: notRecorded, Err: err}
+		return false, &task.Error{Code: task.CodeUnavailable, Message: notRecorded, Err: err}
 	case err != nil:
-		return err
+		return false, err
 	}
+	runs = stored.State == task.Running && stored.Run == run.Task.Run
 	run.Task = asRun(stored, run.Task)
-	return nil
+	return runs, nil
 }
 
 // noteEnd counts an end that this call has recorded, and makes the span of the attempt.
@@ -215,8 +243,8 @@ var writtenAs = map[task.Outcome][]task.Outcome{
 	task.OutcomeSnoozed:     {task.OutcomeFailed},
 }
 
-// finishedBefore returns nil if an attempt that does not run has ended with that outcome because of an earlier report on the same run: the
-// answer to that was lost. Errors: CodeStaleAttempt, CodeTaskNotFound, CodeUnavailable.
+// finishedBefore returns nil if an attempt that does not run has ended with that outcome because of an earlier report
+// on the same run: the answer to that was lost. Errors: CodeStaleAttempt, CodeTaskNotFound, CodeUnavailable.
 func (c *Control) finishedBefore(ctx context.Context, run *tasks.Run, o task.Outcome) error {
 	return c.endedBefore(ctx, run, o, writtenAs[o]...)
 }
@@ -230,7 +258,8 @@ func (c *Control) endedBefore(ctx context.Context, run *tasks.Run, o task.Outcom
 	for _, a := range attempts {
 		cancelled := a.Outcome == task.OutcomeCancelled && o != task.OutcomeSucceeded // of a task that was asked to stop
 		same := slices.Contains(written, a.Outcome) || a.Outcome == o
-		if a.Number == run.Task.Attempt && a.Node == run.Node() && a.StartedAt.Equal(run.Task.StartedAt) && (same || cancelled) {
+		its := a.Number == run.Task.Attempt && a.Node == run.Node() && a.StartedAt.Equal(run.Task.StartedAt)
+		if its && (same || cancelled) {
 			return nil
 		}
 	}
@@ -240,8 +269,8 @@ func (c *Control) endedBefore(ctx context.Context, run *tasks.Run, o task.Outcom
 	return reportError(run, tasks.ErrStale)
 }
 
-// runWith returns the run of a task's attempt whose token that is. If a worker of this node has it, its task is known, too. Error: CodeInvalid if it is
-// none of that attempt.
+// runWith returns the run of a task's attempt whose token that is. If a worker of this node has it, its task is known,
+// too. Error: CodeInvalid if it is none of that attempt.
 func (c *Control) runWith(ref task.Ref, attempt int, token string) (*tasks.Run, error) {
 	run, err := c.store.Tasks.RunWith(ref, attempt, token)
 	if err != nil || c.workers == nil {
@@ -284,7 +313,8 @@ func reportError(run *tasks.Run, err error) error {
 	case err == nil || errors.As(err, &public):
 		return err
 	case errors.Is(err, tasks.ErrStale), errors.Is(err, tasks.ErrOver):
-		return task.Errorf(task.CodeStaleAttempt, "attempt %d of task %q has ended, or another run has it: stop working on it", run.Task.Attempt, run.Task.ID)
+		const text = "attempt %d of task %q has ended, or another run has it: stop working on it"
+		return task.Errorf(task.CodeStaleAttempt, text, run.Task.Attempt, run.Task.ID)
 	}
 	return &task.Error{Code: task.CodeUnavailable, Message: notRecorded, Err: err}
 }

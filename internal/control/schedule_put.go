@@ -51,6 +51,9 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 		return put, err
 	}
 	put.Warnings = append(c.warnings(ctx, put.Schedule.Task.Type, put.Schedule.Task.Queue), d.Doubts()...)
+	of := put.Schedule.Task
+	of.Namespace = d.Namespace
+	put.Warnings = append(put.Warnings, c.demandWarnings(ctx, of)...)
 	put.Warnings = append(put.Warnings, c.outdatedTask(ctx, put)...)
 	if !o.DryRun {
 		c.noteNamespaces(ctx, d.Namespace)

@@ -16,7 +16,7 @@ func (c *Control) readQueues(ctx context.Context, how situation, f *status.Facts
 	if c.queues == nil {
 		return nil
 	}
-	names, err := c.statuses.queues.Get(ctx, how.seldom(), c.queues.Known)
+	names, err := c.statuses.queues.Get(ctx, how.seldom(), c.queues.Names)
 	if err != nil {
 		return layout.Unavailable(err)
 	}
@@ -45,9 +45,14 @@ func (c *Control) queuesOf(w waits) []status.Queue {
 		return byName[name]
 	}
 	for _, s := range w.standings {
+		if name, node := task.SplitNodeQueue(s.Name); node != "" {
+			q := of(name)
+			q.Waiting, q.OfAsynq = q.Waiting+s.Pending, q.OfAsynq && s.Pending == 0
+			continue
+		}
 		q := of(s.Name)
-		q.Paused, q.PausedAt, q.PausedBy, q.Note, q.Waiting = s.Paused, s.PausedAt, s.PausedBy, s.Note, s.Pending
-		q.OfAsynq = s.OfAsynq
+		q.Paused, q.PausedAt, q.PausedBy, q.Note = s.Paused, s.PausedAt, s.PausedBy, s.Note
+		q.Waiting, q.OfAsynq = q.Waiting+s.Pending, s.OfAsynq && q.Waiting == 0
 	}
 	for _, set := range w.sets {
 		q := of(set.Queue)

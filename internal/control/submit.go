@@ -12,7 +12,8 @@ import (
 
 // Submitted is the answer to one submission: the task or, in Err, why there is none. Existed says that the task was
 // there before, with the same content. Warnings are sentences that say why the task may not run, though it is
-// accepted: no living node serves its queue, or runs its type.
+// accepted: no living node serves its queue, runs its type or is one on which it may run, or a limit has less than it
+// costs.
 type Submitted struct {
 	tasks.Created
 	Warnings []string
@@ -105,7 +106,8 @@ func (c *Control) submitNamed(
 		if created.Err != nil || created.Task.State.Final() {
 			continue
 		}
-		answers[places[n]].Warnings = warnings(created.Task.Type, created.Task.Queue)
+		answers[places[n]].Warnings = slices.Concat(
+			warnings(created.Task.Type, created.Task.Queue), c.demandWarnings(ctx, created.Task.Definition))
 	}
 	if !dry {
 		c.noteNamespaces(ctx, namespacesOf(answers)...)

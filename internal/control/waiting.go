@@ -14,7 +14,7 @@ import (
 // waits is what waits, as one reading tells.
 type waits struct {
 	sets      []layout.ReadySet // in DTS
-	standings []queue.Named     // of queues in asynq, whether or not anything waits there
+	standings []queue.Named     // of queues in asynq, and of those of nodes, whether or not anything waits there
 }
 
 // readWaits reads what waits in DTS, and in some queues that asynq knows for a worker. If nothing waits, it returns
@@ -68,7 +68,7 @@ func (c *Control) waiting(ctx context.Context) (map[string]waitingTasks, error) 
 	var known []string
 	if c.queues != nil {
 		var err error
-		if known, err = c.queues.Known(ctx); err != nil {
+		if known, err = c.queues.Names(ctx); err != nil {
 			return nil, layout.Unavailable(err)
 		}
 	}
@@ -101,7 +101,8 @@ func (c *Control) addPending(ctx context.Context, all map[string]waitingTasks, s
 		if at, known := due[nexts[name].Delivery]; known {
 			one.oldest = at
 		}
-		all[name] = all[name].plus(one)
+		of, _ := task.SplitNodeQueue(name)
+		all[of] = all[of].plus(one)
 	}
 	return nil
 }

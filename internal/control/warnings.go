@@ -82,14 +82,7 @@ func (c *Control) unservedIn(view cluster.View, taskType, queue string, states .
 	if view.At.IsZero() {
 		return ""
 	}
-	p := why.Path{Queue: queue}
-	for _, n := range view.Nodes {
-		if n.Has(config.RoleWorker) && slices.Contains(states, n.State) {
-			w := workerOf(n)
-			w.Draining = false // or else it is not among the states
-			p.Workers = append(p.Workers, w)
-		}
-	}
+	p := workersIn(view, queue, states...)
 	switch {
 	case p.CanRun(taskType):
 		return ""
@@ -145,6 +138,19 @@ func (c *Control) unattended(ctx context.Context, taskType, queue string) []stri
 		reasons = append(reasons, fmt.Sprintf("the queue %q is paused (dtsctl queue resume %s)", queue, queue))
 	}
 	return reasons
+}
+
+// workersIn returns a path through a queue, with the workers in those states, which all count as if they took tasks.
+func workersIn(view cluster.View, queue string, states ...string) why.Path {
+	p := why.Path{Queue: queue}
+	for _, n := range view.Nodes {
+		if n.Has(config.RoleWorker) && slices.Contains(states, n.State) {
+			w := workerOf(n)
+			w.Draining = false // or else it is not among the states
+			p.Workers = append(p.Workers, w)
+		}
+	}
+	return p
 }
 
 // unrunnable says that no node that serves a queue runs a type, and how one would.

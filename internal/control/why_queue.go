@@ -56,9 +56,7 @@ func (c *Control) queueFacts(
 		func() { sets, failure = c.store.ReadyOf(ctx, name) },
 		func() { leaders, leaderless = c.store.Leaders(ctx, partitions) },
 		func() {
-			standing, err := c.readStanding(ctx, &f.Path, "", u)
-			f.Pending, f.PendingUnknown, known = standing.Pending, err != nil, standing.Known || err != nil
-			f.NextOfAsynq = standing.OfAsynq
+			known = c.readStandingOfAll(ctx, &f, u)
 		},
 		func() {
 			var err error
@@ -90,6 +88,23 @@ func (c *Control) queueFacts(
 		},
 	)
 	return f, known || len(sets) > 0 || f.Capacity > 0 || f.WasServed(), nil
+}
+
+// readStandingOfAll reads how a queue stands together with those that nodes have for themselves. known is false if
+// asynq knows none of them.
+func (c *Control) readStandingOfAll(ctx context.Context, f *why.QueueFacts, u *unread) (known bool) {
+	if c.queues == nil {
+		return false
+	}
+	s, nodes, err := c.queues.StandingOfAll(ctx, f.Queue)
+	c.noteStanding(&f.Path, s, err, u)
+	f.Pending, f.PendingUnknown, f.NextOfAsynq = s.Pending, err != nil, s.OfAsynq
+	for _, n := range nodes {
+		if n.Paused {
+			f.PausedOfNodes = append(f.PausedOfNodes, n.Name)
+		}
+	}
+	return s.Known || err != nil
 }
 
 // addSets adds what waits of a queue in all partitions.

@@ -66,9 +66,10 @@ func workerOf(n cluster.Node) why.Worker {
 	return w
 }
 
-// readQueue reads how the queue of a path stands, and where a delivery is; "" for none.
-func (c *Control) readQueue(ctx context.Context, p *why.Path, delivery string, u *unread) why.Place {
-	s, err := c.readStanding(ctx, p, delivery, u)
+// readQueue reads how the queue of a path stands, or the one that a node has for itself, and where a delivery is. Node
+// and delivery may be "".
+func (c *Control) readQueue(ctx context.Context, p *why.Path, node, delivery string, u *unread) why.Place {
+	s, err := c.readStanding(ctx, p, node, delivery, u)
 	if err != nil {
 		return why.Nowhere
 	}
@@ -84,20 +85,26 @@ func (c *Control) readQueue(ctx context.Context, p *why.Path, delivery string, u
 	return why.Nowhere
 }
 
-// readStanding reads how the queue of a path stands. If its server does not answer, that blocks the path.
+// readStanding reads how the queue of a path stands, or the one that a node has for itself. If its server does not
+// answer, that blocks the path.
 func (c *Control) readStanding(
-	ctx context.Context, p *why.Path, delivery string, u *unread,
+	ctx context.Context, p *why.Path, node, delivery string, u *unread,
 ) (queue.Standing, error) {
 	if c.queues == nil {
 		return queue.Standing{}, nil
 	}
-	s, err := c.queues.Standing(ctx, p.Queue, delivery)
+	s, err := c.queues.Standing(ctx, task.NodeQueue(p.Queue, node), delivery)
+	c.noteStanding(p, s, err, u)
+	return s, err
+}
+
+// noteStanding notes how the queue of a path stands.
+func (c *Control) noteStanding(p *why.Path, s queue.Standing, err error, u *unread) {
 	u.note("the queue", err)
 	if blocked := c.blockedBy(err); blocked != nil {
 		p.Blocked = blocked
 	}
 	p.Paused, p.PausedAt, p.PausedBy, p.PauseNote = s.Paused, s.PausedAt, s.PausedBy, s.Note
-	return s, err
 }
 
 // readForeign reads the slots of asynq's own servers, unless nodes run all that waits. The list of these servers is

@@ -70,7 +70,7 @@ func (c *Control) readSchedule(ctx context.Context, ref task.Ref, f *why.Schedul
 	f.Blocked = blockedByRefusal(refuses)
 	c.goVia(&f.Path, f.Schedule.Task.Queue, f.Schedule.Task.Type)
 	calls.Do(
-		func() { c.readQueue(ctx, &f.Path, "", u) },
+		func() { c.readQueue(ctx, &f.Path, "", "", u) },
 		func() { c.readForeign(ctx, &f.Path, f.CanRun(f.Type), u) },
 		func() { f.Next, failure = c.nextUndecided(ctx, f.Schedule) },
 		func() { c.readHolds(ctx, f, u) },

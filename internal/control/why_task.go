@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,9 +113,9 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 	t := f.Task
 	isDue := t.State == task.Queued || t.State == task.Scheduled && !t.DueAt.After(f.Now)
 	before := -1 // tasks that wait in DTS and were due before
-	delivery := ""
+	node, delivery := "", ""
 	if t.State == task.Queued {
-		delivery = task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}.String()
+		node, delivery = t.Placed, task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}.String()
 	}
 	reads := []func(){
 		func() {
@@ -125,7 +126,7 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 		},
 	}
 	if t.State != task.Running {
-		reads = append(reads, func() { f.Place = c.readQueue(ctx, &f.Path, delivery, u) },
+		reads = append(reads, func() { f.Place = c.readQueue(ctx, &f.Path, node, delivery, u) },
 			func() { c.readForeign(ctx, &f.Path, f.CanRun(t.Type), u) })
 	}
 	if isDue {
@@ -141,10 +142,7 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 			if first, err := c.store.CountReadyBefore(ctx, t); !u.note("how many tasks go first", err) {
 				before, f.Keys = first.Tasks, first.Keys
 			}
-		})
-	}
-	if isDue && t.State == task.Scheduled && len(t.Limits) > 0 {
-		reads = append(reads, func() { c.readTaskLimits(ctx, f, u) })
+		}, func() { c.readTaskLimits(ctx, f, u) }, func() { c.readPausedNodes(ctx, f, u) })
 	}
 	calls.Do(reads...)
 	if t.State == task.Scheduled {
@@ -153,15 +151,38 @@ func (c *Control) readTaskPlaces(ctx context.Context, f *why.TaskFacts, u *unrea
 	return running
 }
 
+// readPausedNodes reads which nodes get no tasks of the queue, as somebody has paused the queue that they have for it.
+func (c *Control) readPausedNodes(ctx context.Context, f *why.TaskFacts, u *unread) {
+	if f.Task.Reach == "" || c.queues == nil {
+		return
+	}
+	var names []string
+	for _, w := range f.Workers {
+		if w.Alive && slices.Contains(w.Queues, f.Queue) {
+			names = append(names, task.NodeQueue(f.Queue, w.ID))
+		}
+	}
+	standings, err := c.queues.Standings(ctx, names)
+	u.note("the queues of nodes", err)
+	for _, s := range standings {
+		if _, node := task.SplitNodeQueue(s.Name); s.Paused {
+			f.PausedNodes = append(f.PausedNodes, node)
+		}
+	}
+}
+
 // readTaskLimits reads how the limits stand under which a task waits.
 func (c *Control) readTaskLimits(ctx context.Context, f *why.TaskFacts, u *unread) {
+	if len(f.Task.Limits) == 0 {
+		return
+	}
 	standings, err := c.store.Rules.Standings(ctx, f.Task.Limits, f.Task.Cost)
 	if u.note("the limits of the task", err) {
 		return
 	}
 	for _, s := range standings {
 		f.Limits = append(f.Limits, why.Limit{
-			Name: s.Limit, Of: s.Set.Name.String(), Rule: s.Set.Rule, Note: s.Set.Note, By: s.Set.By,
+			Name: s.Limit, Of: s.Set.Name.String(), Rule: s.Set.Rule, Note: s.Set.Note, By: s.Set.Pauser,
 			Held: s.Held, Holders: s.Holders, Token: s.Token,
 		})
 	}

@@ -57,25 +57,27 @@ func (c *Control) PutWorkflow(
 	return put, nil
 }
 
-// stepWarnings says what keeps tasks of the steps of a workflow from running, as warnings does: at most 10 of them, one
-// for each type and queue.
+// stepWarnings says what keeps tasks of the steps of a workflow from running, as warnings and demandWarnings do: at
+// most 10 of them. Each type and queue has one.
 func (c *Control) stepWarnings(ctx context.Context, d workflow.Definition) (all []string) {
 	const most = 10
 	seen := make(map[[2]string]bool)
 	for _, s := range slices.Concat(d.Steps, d.OnFailure, d.Finally) {
-		if s.Task == nil || len(all) == most {
+		if s.Task == nil || len(all) >= most {
 			continue
 		}
-		kind := [2]string{s.Task.Type, cmp.Or(s.Task.Queue, task.DefaultQueue)}
-		if seen[kind] {
-			continue
+		kind, of := [2]string{s.Task.Type, cmp.Or(s.Task.Queue, task.DefaultQueue)}, *s.Task
+		of.Namespace = d.Namespace
+		warnings := c.demandWarnings(ctx, of)
+		if !seen[kind] {
+			seen[kind] = true
+			warnings = append(c.warnings(ctx, kind[0], kind[1]), warnings...)
 		}
-		seen[kind] = true
-		for _, warning := range c.warnings(ctx, kind[0], kind[1]) {
+		for _, warning := range warnings {
 			all = append(all, "step "+s.ID+": "+warning)
 		}
 	}
-	return all
+	return all[:min(len(all), most)]
 }
 
 // readDefinition reads a definition, and checks it as a whole. Errors: CodeInvalid, and that of ctx.

@@ -78,6 +78,17 @@ func (f *flow) shares(p int, r *rooms) (Quota, map[Fair]Quota) {
 	return own, keyed
 }
 
+// part returns for how many tasks each partition may ask limits: an equal share of the room, rounded up. Of what is
+// reserved, claims mostly take little.
+func (f *flow) part() int {
+	partitions := 0
+	for _, keys := range f.in {
+		partitions += min(keys, 1)
+	}
+	partitions = max(partitions, 1)
+	return (f.free + f.reserved + partitions - 1) / partitions
+}
+
 // comes reports whether the tasks of a partition may be claimed next.
 func (f *flow) comes(p int) bool {
 	if f.alone() {

@@ -7,7 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/limit"
 )
 
-// SetLimits tells the limits. Where there are some, Limits must be asked before each Grant.
+// SetLimits tells the limits. Where there are some, Limits or Book must be asked before each Grant.
 func (p *Planner) SetLimits(limits *limit.Table) {
 	p.limits = limits
 	for partition := range p.books {
@@ -15,15 +15,20 @@ func (p *Planner) SetLimits(limits *limit.Table) {
 	}
 }
 
-// Limits returns what is known of the limits in a partition, and what its waiting tasks need of them; nil if there are
-// no limits. The caller makes the calls that the book asks for, and tells it what came of them.
-func (p *Planner) Limits(partition int) (book *limit.Book, needs []limit.Need, table *limit.Table) {
-	book = p.books[partition]
+// Book returns what is known of the limits in a partition; nil if there are no limits. The caller makes the calls that
+// the book asks for, and tells it what came of them.
+func (p *Planner) Book(partition int) *limit.Book {
+	book := p.books[partition]
 	if book == nil && p.limits.Text() != "" {
 		book = limit.NewBook()
 		p.books[partition] = book
 	}
-	if book == nil {
+	return book
+}
+
+// Limits returns the book of a partition, if there is one, and what its waiting tasks need of the limits.
+func (p *Planner) Limits(partition int) (book *limit.Book, needs []limit.Need, table *limit.Table) {
+	if book = p.Book(partition); book == nil {
 		return nil, nil, nil
 	}
 	_, needs = p.line(partition)
@@ -55,8 +60,8 @@ func (p *Planner) LimitWoken(partition int, name string) {
 }
 
 // line returns the keys with limits whose tasks wait in a partition, and what these need, as far as their queues have
-// room: slots of a limit are not to wait for workers. Keys of a pool come in their turn. Of several pools, the one
-// comes first whose next such tasks have waited longest.
+// room: slots and tokens of a limit are not to wait for workers. Keys of a pool come in their turn. Of several pools,
+// the one comes first whose next such tasks have waited longest.
 func (p *Planner) line(partition int) (turns []*turn, needs []limit.Need) {
 	var flows []*flow
 	first := make(map[*flow]*turn)
@@ -69,9 +74,9 @@ func (p *Planner) line(partition int) (turns []*turn, needs []limit.Need) {
 		return first[a].oldest(partition).Compare(first[b].oldest(partition))
 	})
 	for _, f := range flows {
+		room := f.part()
 		for _, t := range f.order {
 			if t.limits != nil && t.waits(partition) {
-				room := f.free + f.reserved // of what is reserved, claims mostly take little
 				turns = append(turns, t)
 				needs = append(needs, t.need(min(max(t.number(partition), 1), room)))
 			}
@@ -118,8 +123,9 @@ type rooms struct {
 	now  time.Time
 	used map[place]int // slots that were taken
 	// barred are, by partition, the keys that may not take what is free of some limits: another one comes first, and needs
-	// more than there is. nil for a partition that was not looked at.
-	barred map[int]map[*turn][]string
+	// more than there is. A partition that was not looked at is missing.
+	barred   map[int]map[*turn][]string
+	hasCosts bool // tasks wait that need several slots
 }
 
 // place is a limit in a partition.
@@ -128,20 +134,30 @@ type place struct {
 	limit     string
 }
 
-func (p *Planner) rooms(now time.Time) *rooms { return &rooms{p: p, now: now} }
+// rooms returns the rooms of this moment. They hold until the planner is told what waits, or what there is of limits.
+func (p *Planner) rooms(now time.Time) *rooms {
+	r := &rooms{p: p, now: now, barred: make(map[int]map[*turn][]string)}
+	for _, f := range p.flows {
+		r.hasCosts = r.hasCosts || f.costs > 0
+	}
+	return r
+}
 
-// again returns the same rooms, of which nothing is taken; nil, which is for tasks without limits, for nil.
+// again returns a copy with nothing taken; nil, which is for tasks without limits, for nil.
 func (r *rooms) again() *rooms {
 	if r == nil {
 		return nil
 	}
-	return &rooms{p: r.p, now: r.now, barred: r.barred}
+	return &rooms{p: r.p, now: r.now, barred: r.barred, hasCosts: r.hasCosts}
 }
 
 // of returns how many tasks of a key have room in a partition.
 func (r *rooms) of(partition int, t *turn) int {
 	b := r.p.books[partition]
-	if b == nil {
+	switch {
+	case b == nil && r.p.limits.Text() == "": // a claim finds that the limits of these tasks are no more
+		return ClaimLimit
+	case b == nil:
 		return 0
 	}
 	room, barred := ClaimLimit, r.barredIn(partition)[t]
@@ -158,7 +174,7 @@ func (r *rooms) of(partition int, t *turn) int {
 // asks adds the partitions whose leader has something to ask before it can claim tasks of a key.
 func (r *rooms) asks(t *turn, partitions map[int]bool) {
 	for _, w := range t.line {
-		if b := r.p.books[w.partition]; b != nil && b.Asks(t.need(1), r.p.limits, r.now) {
+		if b := r.p.books[w.partition]; b != nil && b.MustJoinLine(t.need(1), r.p.limits, r.now) {
 			partitions[w.partition] = true
 		}
 	}
@@ -167,7 +183,7 @@ func (r *rooms) asks(t *turn, partitions map[int]bool) {
 // barredIn returns what is barred in a partition. That is nothing while each task needs one slot.
 func (r *rooms) barredIn(partition int) map[*turn][]string {
 	barred, known := r.barred[partition]
-	if known || !r.p.hasCosts {
+	if known || !r.hasCosts {
 		return barred
 	}
 	barred = make(map[*turn][]string)
@@ -176,9 +192,6 @@ func (r *rooms) barredIn(partition int) map[*turn][]string {
 		if limits != nil {
 			barred[turns[i]] = limits
 		}
-	}
-	if r.barred == nil {
-		r.barred = make(map[int]map[*turn][]string)
 	}
 	r.barred[partition] = barred
 	return barred

@@ -100,10 +100,13 @@ func (p *Planner) Looked(asked []Lane, looks map[string]Look, now time.Time) {
 	for _, lane := range asked {
 		if look, ok := looks[lane.Queue]; ok {
 			p.evaluate(lane, look, now)
-			p.flow(lane).wakeLimited(p.wakes, p.rooms(now))
 		} else {
 			p.flow(lane).free = 0
 		}
+	}
+	r := p.rooms(now)
+	for _, lane := range asked {
+		p.flow(lane).wakeLimited(p.wakes, r)
 	}
 }
 

@@ -33,6 +33,8 @@ type seenQueue struct {
 	still int       // looks in a row that have found as many
 	at    time.Time // of the look
 	asked time.Time // when a look was asked for; zero: ask again
+
+	paused bool // somebody has paused it, in one of asynq's tools
 }
 
 func (n *nodeRoom) forgetAsked(queue string) {
@@ -170,7 +172,8 @@ func (p *Planner) canTake(pool Lane, of Node, n *nodeRoom, now time.Time) bool {
 	case n.isDoubted(of):
 		return false
 	}
-	return now.Sub(n.seen[pool.Queue].at) <= seenFor
+	s := n.seen[pool.Queue]
+	return !s.paused && now.Sub(s.at) <= seenFor
 }
 
 // isDoubted reports whether the node left a delivery too long, and has not beaten since.
@@ -232,13 +235,12 @@ func (p *Planner) place(pool Lane, g *Grant, nodes []route.Candidate, now time.T
 		quota := g.Lanes[lane]
 		quota.turns, quota.full = []route.Turns{pl.turns}, pl.full
 		for range quota.Number {
-			place, turns := pl.reach.Place(pl.task(p.o.Seed, now), nodes, pl.turns)
+			place, turns := pl.next(p.o.Seed, nodes, now)
 			i := slices.IndexFunc(nodes, func(c route.Candidate) bool { return c.ID == place.Node })
 			if i < 0 {
-				pl.wait(place, now)
 				break
 			}
-			pl.full, pl.turns, pl.count = time.Time{}, turns, pl.count+1
+			pl.turns, pl.count = turns, pl.count+1
 			nodes[i] = nodes[i].HandOver(now)
 			nodes[i].Waiting += pl.reach.Holds() - 1
 			quota.Nodes, quota.turns = append(quota.Nodes, place.Node), append(quota.turns, turns)
@@ -256,22 +258,25 @@ func (p *Planner) place(pool Lane, g *Grant, nodes []route.Candidate, now time.T
 // seedStep is between the seeds of two tasks.
 const seedStep = 0x9e3779b97f4a7c15
 
-// task returns what the route asks about the next task.
-func (pl *placer) task(seed uint64, now time.Time) route.Task {
+// next chooses the node of the next task, and returns whose turn it is then. While the nodes for which it would wait
+// have no free slot, all tasks of the lane wait from the same moment on.
+func (pl *placer) next(seed uint64, nodes []route.Candidate, now time.Time) (route.Place, route.Turns) {
 	t := route.Task{Key: strconv.Itoa(pl.reach.Bucket), Seed: seed + uint64(pl.count)*seedStep}
-	if !pl.full.IsZero() {
-		t.Waited = now.Sub(pl.full)
-	}
-	return t
-}
-
-// wait notes that the next task waits for a node.
-func (pl *placer) wait(place route.Place, now time.Time) {
-	if place.For == "" && place.Still == 0 && pl.reach.Holds() == 1 {
+	place, turns := pl.reach.Place(t, nodes, pl.turns)
+	switch {
+	case place.Node != "":
 		pl.full = time.Time{}
-	} else if pl.full.IsZero() {
+	case place.For == "" && place.Still == 0 && pl.reach.Holds() == 1: // it waits for any node
+	case pl.full.IsZero():
 		pl.full = now
+	default:
+		t.Waited = now.Sub(pl.full)
+		place, turns = pl.reach.Place(t, nodes, pl.turns)
+		if place.Node != "" && pl.reach.Holds() > 1 {
+			pl.full = now // the next one waits as long
+		}
 	}
+	return place, turns
 }
 
 // placed notes how many tasks of a lane were claimed, of those that have nodes. Whose turn it is goes back, unless
@@ -345,7 +350,7 @@ func (p *Planner) lookedAt(name string, look Look, now time.Time) {
 		} else {
 			s.still++
 		}
-		s.at = now
+		s.at, s.paused = now, look.Paused
 		p.room(id).seen[queue] = s
 		return
 	}

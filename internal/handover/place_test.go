@@ -143,6 +143,25 @@ func TestGrant_GivesNothingOfAPausedQueueToNodes(t *testing.T) {
 	}
 }
 
+// asynq's tools show the queue of a node, and may pause it: the tasks go to other nodes meanwhile.
+func TestGrant_GivesNothingToANodeWhoseQueueIsPaused(t *testing.T) {
+	t.Parallel()
+	p, lane := inZones("first")
+	for i, paused := range []string{"default@a", "none"} {
+		now := start.Add(time.Duration(i) * time.Second)
+		lanes, levels := p.Asks(1, now)
+		looks := make(map[string]Look)
+		for name := range levels {
+			looks[name] = Look{Paused: name == paused}
+		}
+		p.Looked(lanes, looks, now)
+		g, _ := p.Grant(1, false, now)
+		if gets := slices.Contains(g.Lanes[lane].Nodes, "a"); gets == (paused == "default@a") || g.Lanes[lane].Number == 0 {
+			t.Errorf("%s is paused, and the tasks go to %v", paused, g.Lanes[lane].Nodes)
+		}
+	}
+}
+
 // A task waits two seconds for the node of its key, and goes elsewhere then.
 func TestGrant_WaitsForTheNodeOfAKey(t *testing.T) {
 	t.Parallel()
@@ -158,6 +177,53 @@ func TestGrant_WaitsForTheNodeOfAKey(t *testing.T) {
 		g, ok := p.Grant(1, false, now)
 		if ok != want || ok && g.Lanes[lane].Nodes[0] == home {
 			t.Errorf("after %v, it may claim %v, %v", now.Sub(start), g.Lanes[lane].Nodes, ok)
+		}
+	}
+}
+
+// While the node of a key, or of a move, has no free slot, tasks wait for it for a while, and then all go elsewhere.
+// When it has one again, they wait for it again.
+func TestGrant_WaitsOnceForANode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reach string
+		wait  time.Duration
+	}{
+		"key":  {"zone=eu;;hash:7:prefer", route.StickyWait},
+		"move": {"^c^b^", route.MoveWait},
+	} {
+		p, lane := inZones("")
+		p.setBacklog(1, nil)
+		lane.Reach = c.reach
+		p.setBacklog(1, Backlog{lane: start})
+		now := start
+		// nodes returns to which nodes tasks go after a moment, if so many run.
+		nodes := func(after time.Duration, tasks map[string]int) []string {
+			now = now.Add(after)
+			p.looks(tasks, now)
+			g, ok := p.Grant(1, false, now)
+			if !ok {
+				return nil
+			}
+			p.Claimed(1, g, Outcome{
+				Claimed: map[Lane]int{lane: len(g.Lanes[lane].Nodes)}, Found: Found{Backlog: Backlog{lane: start}},
+			}, now)
+			return g.Lanes[lane].Nodes
+		}
+		home := nodes(0, nil)[0]
+		full, all := map[string]int{"default@" + home: 2}, map[string]int{"default@a": 2, "default@b": 2, "default@c": 2}
+		for step, s := range []struct {
+			after time.Duration
+			tasks map[string]int
+			want  bool // it goes elsewhere
+		}{
+			{time.Second, full, false}, {c.wait, full, true}, {time.Second, full, true}, {time.Second, all, false},
+			{time.Second, full, true}, {time.Second, nil, false}, {time.Second, full, false}, {c.wait, full, true},
+		} {
+			got := nodes(s.after, s.tasks)
+			if elsewhere := len(got) > 0 && got[0] != home; elsewhere != s.want {
+				t.Errorf("%s, step %d: tasks go to %v, and the node that they wait for is %s", name, step, got, home)
+			}
 		}
 	}
 }

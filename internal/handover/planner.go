@@ -32,8 +32,6 @@ type Planner struct {
 	placers map[Lane]*placer     // by pool with a reach
 	limits  *limit.Table
 	books   map[int]*limit.Book // what is known of the limits, by partition
-	// hasCosts says that tasks have waited that need several slots.
-	hasCosts bool
 }
 
 // New returns a planner that knows nothing yet.
@@ -129,20 +127,21 @@ func (p *Planner) Claimed(partition int, g Grant, o Outcome, now time.Time) {
 	p.noteSlots(partition, g, o, now)
 	p.apartIn(partition).note(g, o, now)
 	p.note(o.Lengths, now)
+	r := p.rooms(now)
 	for lane, quota := range g.Lanes {
 		if lane == lane.pool() {
-			p.settle(lane, quota.Number > 0 || keyed[lane], now)
+			p.settle(lane, quota.Number > 0 || keyed[lane], r, now)
 		}
 	}
 }
 
 // settle looks at a pool after a claim, which may have taken something of it.
-func (p *Planner) settle(pool Lane, claims bool, now time.Time) {
+func (p *Planner) settle(pool Lane, claims bool, r *rooms, now time.Time) {
 	f := p.flows[pool]
 	if claims {
 		f.noteRoom(now)
 		if f.free > 0 || f.asked.IsZero() { // it may be the turn of others now
-			f.wake(p.wakes, p.rooms(now))
+			f.wake(p.wakes, r)
 		}
 	}
 	silent := pool.Type == "" && p.servers[pool.Queue] != Answers
@@ -199,9 +198,6 @@ func (p *Planner) addLane(partition int, lane Lane, at time.Time) {
 	if !at.IsZero() || !waits {
 		f.wait(lane.Fair, partition, at)
 	}
-	if t = f.of(lane.Fair); t != nil && t.cost > 1 {
-		p.hasCosts = true
-	}
 }
 
 // Leave tells that this node leads a partition no more.
@@ -209,8 +205,9 @@ func (p *Planner) Leave(partition int) {
 	p.setBacklog(partition, nil)
 	delete(p.apart, partition)
 	delete(p.books, partition)
+	r := p.rooms(time.Time{})
 	for _, f := range p.flows {
-		f.wake(p.wakes, p.rooms(time.Time{})) // the partition may have come before others
+		f.wake(p.wakes, r) // the partition may have come before others
 	}
 }
 
@@ -220,19 +217,21 @@ func (p *Planner) HasRoom(name string, now time.Time) {
 	if n := p.nodes[node]; n != nil {
 		n.forgetAsked(queue)
 	}
+	r := p.rooms(now)
 	for lane, f := range p.flows {
 		if lane.Queue == queue && (node == "" || lane.Reach != "") {
 			f.forgetAsked(now)
-			f.wake(p.wakes, p.rooms(now))
+			f.wake(p.wakes, r)
 		}
 	}
 }
 
 // WorkersChanged tells that workers have come or gone, or that word of room may be lost.
 func (p *Planner) WorkersChanged(now time.Time) {
+	r := p.rooms(now)
 	for _, f := range p.flows {
 		f.forgetAsked(now)
-		f.wake(p.wakes, p.rooms(now))
+		f.wake(p.wakes, r)
 	}
 	p.wakeApart()
 }

@@ -30,6 +30,7 @@ type turns struct {
 	in    map[int]int    // how many keys wait in a partition
 	floor float64        // the greatest virtual time when nothing waited last
 	count int            // how often keys have begun to wait
+	costs int            // keys that wait with a cost of more than 1
 }
 
 // turn is a fair key whose tasks take turns with others. Those with other limits have a turn of their own.
@@ -145,12 +146,17 @@ func (s *turns) leaveAllBut(p int, lane Lane, backlog Backlog) {
 func (s *turns) insert(t *turn) {
 	i, _ := slices.BinarySearchFunc(s.order, t, before)
 	s.order = slices.Insert(s.order, i, t)
+	s.costs += t.dear()
 }
 
 func (s *turns) remove(t *turn) {
 	i, _ := slices.BinarySearchFunc(s.order, t, before)
 	s.order = slices.Delete(s.order, i, i+1)
+	s.costs -= t.dear()
 }
+
+// dear is 1 for a key with a cost of more than 1, else 0.
+func (t *turn) dear() int { return min(max(t.cost-1, 0), 1) }
 
 // charge counts n tasks of a key that are granted; below 0, that many were not claimed.
 func (s *turns) charge(fair Fair, n int) {

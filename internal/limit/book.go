@@ -1,8 +1,6 @@
 package limit
 
 import (
-	"cmp"
-	"slices"
 	"time"
 )
 
@@ -42,17 +40,17 @@ const (
 
 // share is what is known of a limit. The zero value has to be counted.
 type share struct {
-	phase   phase
-	version int  // of what follows; while it has to be counted, the next one must be greater
-	cap     int  // how many tasks of the partition may hold a slot, as Redis has it
-	count   int  // what the home has granted: the cap, or more
-	holders int  // tasks that hold a slot, as far as known
-	tokens  int  // starts that were granted and not used, as Redis has it
-	granted int  // starts that the home has granted besides
-	wanted  bool // others wait at the home, or more is in use than there are slots
-	waits   bool // the home did not grant all that was asked for
-	starts  bool // the home keeps tokens for this partition, when there are some
-	told    bool // the home knows that the cap is 0, and that nothing is wanted
+	phase          phase
+	version        int  // of what follows; while it has to be counted, the next one must be greater
+	cap            int  // how many tasks of the partition may hold a slot, as Redis has it
+	count          int  // what the home has granted: the cap, or more
+	holders        int  // tasks that hold a slot, as far as known
+	tokens         int  // starts that were granted and not used, as Redis has it
+	granted        int  // starts that the home has granted besides
+	wanted         bool // others wait at the home, or more is in use than there are slots
+	waits          bool // the home did not grant all that was asked for
+	waitsForTokens bool // the home keeps tokens for this partition, when there are some
+	told           bool // the home knows that the cap is 0, and that nothing is wanted
 
 	asked   time.Time // when the home was asked last; zero: ask at once
 	retry   time.Time // when to ask again, as the home did not answer
@@ -68,24 +66,6 @@ func NewBook() *Book {
 		freed: make(map[string]int)}
 }
 
-// Need says that tasks wait that have the same limits, from narrow to wide, and the same cost. Of several ones, the
-// first comes first.
-type Need struct {
-	Limits  []string
-	Cost    int // slots and tokens that each task needs of each limit; 0 as 1
-	Waiting int
-}
-
-func (n Need) cost() int { return max(n.Cost, 1) }
-
-// areTooDear reports whether the tasks of a need can never start, as one of their limits allows less than they cost.
-func (t *Table) areTooDear(n Need) bool {
-	return n.Cost > 1 && slices.ContainsFunc(n.Limits, func(name string) bool {
-		rule, _ := t.For(name)
-		return rule.IsTooDear(n.Cost)
-	})
-}
-
 // Recount is what the script recount is asked about a limit.
 type Recount struct {
 	Limit string
@@ -95,14 +75,14 @@ type Recount struct {
 
 // Ask is what the script settle is asked about a limit.
 type Ask struct {
-	Limit   string
-	Version int
-	Have    int // the cap
-	Want    int // further slots
-	Least   int // fewer of them are of no use
-	Tokens  int
-	Start   int // fewer of them are of no use
-	Rule    Rule
+	Limit       string
+	Version     int
+	Have        int // the cap
+	Want        int // further slots
+	Least       int // fewer of them are of no use
+	Tokens      int
+	LeastTokens int // fewer of them are of no use
+	Rule        Rule
 }
 
 // Cap is what a script of the partition replies of a limit.
@@ -172,75 +152,11 @@ func (b *Book) recount(limit string, s *share, version int) {
 	b.open[limit] = true
 }
 
-// demand is what tasks need of a limit.
-type demand struct {
-	waiting int   // tasks that wait
-	want    int   // slots, those that are free included: none for a task that has no room in a limit before
-	lots    []lot // the tasks that have room in all limits before, in their order
-}
-
-// lot is some tasks that each need so many slots.
-type lot struct{ cost, tasks int }
-
-// next returns how many slots are lacking for the next task, if so many are free.
-func (d demand) next(free int) int {
-	for _, l := range d.lots {
-		if all := l.cost * l.tasks; all <= free {
-			free -= all
-			continue
-		}
-		return l.cost - free%l.cost
-	}
-	return 0
-}
-
-// fit returns how many of the slots that are free the next tasks can use.
-func (d demand) fit(free int) (used int) {
-	for _, l := range d.lots {
-		all := l.cost * l.tasks
-		if used+all > free {
-			return used + (free-used)/l.cost*l.cost
-		}
-		used += all
-	}
-	return used
-}
-
-// hasNext reports whether so many slots are enough for the next task.
-func (d demand) hasNext(free int) bool { return len(d.lots) > 0 && free >= d.lots[0].cost }
-
-// demands returns what tasks need, by limit. A task asks for a limit only while it has room in those before, so that
-// leaders cannot wait for each other in a circle.
-func (b *Book) demands(needs []Need, rules *Table, now time.Time) map[string]demand {
-	all := make(map[string]demand)
-	barred := b.Barred(needs, rules, now)
-	for i, need := range needs {
-		left := need.Waiting
-		if rules.areTooDear(need) {
-			continue
-		}
-		for _, limit := range need.Limits {
-			d, s := all[limit], b.of(limit)
-			s.used = now
-			s.look(now)
-			rule, _ := rules.For(limit)
-			d.waiting, d.want = d.waiting+need.Waiting, d.want+left*need.cost()
-			if left > 0 {
-				d.lots = append(d.lots, lot{need.cost(), left})
-			}
-			all[limit] = d
-			if left = min(left, s.free(rule, now)/need.cost()); slices.Contains(barred[i], limit) {
-				left = 0
-			}
-		}
-	}
-	return all
-}
-
-// look has a claim look whether a slot is free, once in a while: the word of that may be lost.
-func (s *share) look(now time.Time) {
-	if s.phase == ready && s.count > 0 && s.holders >= s.count && now.Sub(s.looked) >= askPause {
-		s.holders, s.looked = s.count-1, now
+// look has a claim look whether slots are free for a task, once in a while: the word of that may be lost. While some
+// are free, as they are kept for a task that needs more, it must not: tasks behind that one would get them.
+func (s *share) look(cost int, now time.Time) {
+	if s.phase == ready && s.count >= cost && s.holders >= s.count && now.Sub(s.looked) >= askPause {
+		s.holders, s.looked = s.count-cost, now
 	}
 }
 
@@ -257,119 +173,13 @@ func (s *share) free(r Rule, now time.Time) int {
 }
 
 // room returns how many tasks of that cost may be claimed, if others use so much of what is free. If partitions want
-// slots, it is only what the home has granted in turn, and what makes that enough for a task.
+// slots, it is only what the home has granted, and what makes that enough for a task.
 func (s *share) room(r Rule, cost, used int, now time.Time) int {
 	room := max(s.free(r, now)-used, 0) / cost
-	if s.wanted {
+	if s.wanted && s.granted == 0 {
 		room = min(room, (max(s.count-s.cap-used, 0)+cost-1)/cost)
 	}
 	return room
-}
-
-// Calls returns what to ask now: the partition first, whose replies are told to Counted, then homes, whose replies are
-// told to Answered, or to Failed.
-func (b *Book) Calls(needs []Need, rules *Table, now time.Time) (recounts []Recount, asks []Ask) {
-	clear(b.freed)
-	clear(b.woken)
-	demands := b.demands(needs, rules, now)
-	for limit, s := range b.due(demands, now) {
-		d := demands[limit]
-		rule, _ := rules.For(limit)
-		if s.mustCount(d, now) {
-			recounts = append(recounts, Recount{Limit: limit, Least: s.version, Known: s.known(d)})
-		} else if ask := s.ask(limit, rule, d); s.mustAsk(ask, d, rule, now) {
-			asks = append(asks, ask)
-		} else if s.phase == ready {
-			delete(b.open, limit)
-		}
-	}
-	slices.SortFunc(recounts, func(a, b Recount) int { return cmp.Compare(a.Limit, b.Limit) })
-	slices.SortFunc(asks, func(a, b Ask) int { return cmp.Compare(a.Limit, b.Limit) })
-	return recounts, asks
-}
-
-// due returns the limits to look at: those for which tasks wait, those that are open, and, once in a while, all.
-func (b *Book) due(demands map[string]demand, now time.Time) map[string]*share {
-	due := make(map[string]*share, len(demands)+len(b.open))
-	for limit := range demands {
-		due[limit] = b.shares[limit]
-	}
-	for limit := range b.open {
-		due[limit] = b.shares[limit]
-	}
-	if now.Sub(b.swept) < askPause {
-		return due
-	}
-	b.swept = now
-	return b.shares
-}
-
-// mustCount reports whether the leader counts who holds a slot: it gives back what is free, if no task waits or if
-// others want it. What the home has granted in turn it keeps while tasks wait that have room in the limits before, and
-// for which it is enough.
-func (s *share) mustCount(d demand, now time.Time) bool {
-	isIdle := d.waiting == 0 && now.Sub(s.used) >= keepTime
-	switch {
-	case s.phase == mustCount || s.isOutdated(now):
-		return true
-	case s.phase == mustTell:
-		return false
-	case s.count <= s.holders:
-		return isIdle && s.told
-	case d.waiting == 0:
-		return s.wanted || isIdle
-	}
-	return s.wanted && !(d.hasNext(s.count-s.holders) && s.count > s.cap)
-}
-
-// isOutdated reports whether more tasks hold a slot than the cap says, or whether a slot may be free of which the word
-// is lost.
-func (s *share) isOutdated(now time.Time) bool {
-	isOld := s.wanted && s.count > 0 && s.count <= s.cap && now.Sub(s.counted) >= keepTime
-	return s.phase == ready && (s.holders > s.cap || isOld)
-}
-
-// known returns the version for which the home knows that the partition needs nothing; -1 if it does not know that.
-func (s *share) known(d demand) int {
-	if s.told && d.waiting == 0 {
-		return s.version
-	}
-	return -1
-}
-
-// ask returns what to ask the home.
-func (s *share) ask(limit string, r Rule, d demand) Ask {
-	free := max(0, s.cap-s.holders)
-	a := Ask{Limit: limit, Version: s.version, Have: s.cap, Want: max(0, d.want-free), Least: d.next(free), Rule: r}
-	if r.Slots == 0 {
-		a.Rule.Slots = unlimited
-		a.Want = min(a.Want, 1) * unlimitedWant
-	}
-	if r.Rate > 0 && s.phase == ready && s.granted == 0 {
-		a.Tokens = max(0, d.fit(max(0, s.count-s.holders))-s.tokens)
-		a.Start = min(d.next(s.tokens), a.Tokens)
-	}
-	return a
-}
-
-// mustAsk reports whether to ask the home.
-func (s *share) mustAsk(a Ask, d demand, r Rule, now time.Time) bool {
-	lacks := d.want > max(0, s.count-s.holders)
-	switch {
-	case s.retry.After(now):
-		return false
-	case s.phase == mustTell, s.asked.IsZero():
-		return true
-	case r.Paused.After(now):
-		return now.Sub(s.asked) >= keepTime
-	case lacks && (!s.waits || now.Sub(s.asked) >= askPause):
-		return true
-	case a.Tokens > 0 && !s.tokenAt.After(now):
-		return true
-	case s.starts && a.Tokens == 0 || s.waits && a.Want == 0: // the home keeps something for nobody
-		return true
-	}
-	return s.count > 0 && now.Sub(s.asked) >= keepTime
 }
 
 // Counted tells what the script recount has replied.
@@ -405,7 +215,7 @@ func (b *Book) Answered(a Ask, answer Answer, now time.Time) {
 	if b.woken[a.Limit] { // the answer may be older than what the home has to say
 		s.asked = time.Time{}
 	}
-	s.starts = a.Tokens > 0 && answer.Tokens == 0
+	s.waitsForTokens = a.Tokens > 0 && answer.Tokens == 0
 	b.open[a.Limit] = true // it may have to give something back
 	if a.Tokens > 0 {
 		s.tokenAt = now.Add(max(answer.Next, tokenPause))
@@ -432,9 +242,9 @@ func (b *Book) Freed(limit string, n int) {
 	b.freed[limit] += n
 }
 
-// Asks reports whether the leader has something to ask before tasks of a need can be claimed: it does not stand in the
-// line of the first limit that has no room. It may have left that line while their queue had no room.
-func (b *Book) Asks(need Need, rules *Table, now time.Time) bool {
+// MustJoinLine reports whether the leader has something to ask before tasks of a need can be claimed: it does not stand
+// in the line of the first limit that has no room. It may have left that line while their queue had no room.
+func (b *Book) MustJoinLine(need Need, rules *Table, now time.Time) bool {
 	if rules.areTooDear(need) {
 		return false
 	}
@@ -446,7 +256,7 @@ func (b *Book) Asks(need Need, rules *Table, now time.Time) bool {
 			return false
 		case s.free(rule, now) >= need.cost():
 		case s.count-s.holders >= need.cost():
-			return !s.starts && !s.tokenAt.After(now)
+			return !s.waitsForTokens && !s.tokenAt.After(now)
 		default:
 			return !s.waits
 		}
@@ -473,45 +283,6 @@ func (b *Book) RoomBeside(limit string, cost, used int, rules *Table, now time.T
 	return s.room(rule, max(cost, 1), used, now)
 }
 
-// Barred returns, for each of the needs, the limits that its tasks must leave alone: a need before it has too little,
-// and would never have enough if others took that.
-func (b *Book) Barred(needs []Need, rules *Table, now time.Time) [][]string {
-	barred := make([][]string, len(needs))
-	if !slices.ContainsFunc(needs, func(n Need) bool { return n.Cost > 1 }) {
-		return barred
-	}
-	var short []string
-	for i, need := range needs {
-		for _, limit := range need.Limits {
-			if slices.Contains(short, limit) {
-				barred[i] = append(barred[i], limit)
-			}
-		}
-		if need.Waiting > 0 && len(barred[i]) == 0 && !rules.areTooDear(need) {
-			short = append(short, b.short(need, rules, now)...)
-		}
-	}
-	return barred
-}
-
-// short returns the first limit that has too little for a task; none if that limit has nothing free.
-func (b *Book) short(need Need, rules *Table, now time.Time) []string {
-	for i, limit := range need.Limits {
-		rule, _ := rules.For(limit)
-		free := 0
-		if s := b.shares[limit]; s != nil {
-			free = s.free(rule, now)
-		}
-		switch {
-		case free == 0:
-			return nil
-		case free < need.cost():
-			return need.Limits[i : i+1]
-		}
-	}
-	return nil
-}
-
 // Grants returns what a claim may use: of the limits for which tasks wait, and of some others that were used last.
 func (b *Book) Grants(needs []Need, rules *Table, now time.Time) []Grant {
 	clear(b.freed)
@@ -528,8 +299,11 @@ func (b *Book) Grants(needs []Need, rules *Table, now time.Time) []Grant {
 		}
 		grants = append(grants, g)
 	}
-	for _, need := range needs { // a grant that a claim cannot use would become a cap, which is not kept
-		hasRoom := b.Room(need.Limits, need.Cost, rules, now) > 0
+	barred := b.Barred(needs, rules, now)
+	// A grant that a claim cannot use would become a cap, which is not kept. One that it must not use would go to tasks
+	// that become due.
+	for i, need := range needs {
+		hasRoom := barred[i] == nil && b.Room(need.Limits, need.Cost, rules, now) > 0
 		for _, limit := range need.Limits {
 			if hasRoom && !seen[limit] {
 				seen[limit] = true

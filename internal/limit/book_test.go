@@ -13,21 +13,25 @@ import (
 
 // land is some partitions with tasks, and the homes of their limits. Its scripts do what those in Lua do.
 type land struct {
-	t     *testing.T
-	r     *rand.Rand
-	now   time.Time
-	rules *limit.Table
-	slots map[string]int
-	homes map[string]map[int]use
-	parts []*part
-	loss  int // percent of the calls whose reply is lost; as many are never made
-	count int // calls that were made
+	t       *testing.T
+	r       *rand.Rand
+	now     time.Time
+	rules   *limit.Table
+	slots   map[string]int
+	homes   map[string]map[int]use
+	buckets map[string]*limit.Bucket
+	began   map[string][]time.Time // by limit with a rate: when tasks took tokens
+	parts   []*part
+	loss    int // percent of the calls whose reply is lost; as many are never made
+	count   int // calls that were made
 }
 
 // use is what a home knows of a partition.
 type use struct {
 	version, count, least int
 	since, asked          time.Time
+	tokens, leastTokens   int
+	waits, again          time.Time // since when it waits for tokens, and when it asks again
 }
 
 // part is a partition and its leader.
@@ -38,6 +42,7 @@ type part struct {
 	waiting map[string]int // by lane: the limits, with commas between
 	live    []string       // lanes of the tasks that hold slots, in the order of their claims
 	turns   []string       // the lanes, that first whose last task was claimed the longest time ago
+	fresh   int            // tasks under the limit all that become due in each claim, and go away if it does not take them
 	blocked map[string]time.Time
 }
 
@@ -58,12 +63,13 @@ func newLand(t *testing.T, seed uint64) *land {
 	r := rand.New(rand.NewPCG(seed, 1))
 	l := &land{
 		t: t, r: r, now: time.Unix(1_000_000, 0), slots: make(map[string]int), homes: make(map[string]map[int]use),
+		began: make(map[string][]time.Time), buckets: make(map[string]*limit.Bucket),
 	}
 	rules := make(limit.Rules)
 	for text, most := range map[string]int{"key:a": 3, "key:b": 5, "key:c": 4, "type:t": 3, "all": 12} {
 		l.slots[text] = 1 + r.IntN(most)
 		rules[name(t, text)] = limit.Rule{Slots: l.slots[text]}
-		l.homes[text] = make(map[int]use)
+		l.homes[text], l.buckets[text] = make(map[int]use), new(limit.Bucket)
 	}
 	l.rules = limit.NewTable(rules)
 	for range 1 + r.IntN(5) {
@@ -135,7 +141,7 @@ func (l *land) recount(p *part, recounts []limit.Recount) {
 			continue
 		}
 		p.newest = max(p.newest, r.Least, known.Version) + 1
-		p.caps[r.Limit] = limit.Cap{Limit: r.Limit, Version: p.newest, Cap: held, Holders: held}
+		p.caps[r.Limit] = limit.Cap{Limit: r.Limit, Version: p.newest, Cap: held, Holders: held, Tokens: known.Tokens}
 		caps = append(caps, p.caps[r.Limit])
 	}
 	if replied {
@@ -184,7 +190,8 @@ func (l *land) grant(number int, a limit.Ask) limit.Answer {
 	if a.Version == own.version {
 		count = max(count, own.count)
 	}
-	own = use{version: a.Version, count: count, least: max(a.Least, 1), since: own.since, asked: l.now}
+	own, next := l.takeTokens(number, a)
+	own.version, own.count, own.least, own.asked = a.Version, count, max(a.Least, 1), l.now
 	if count >= a.Have+a.Want {
 		own.since = time.Time{}
 	} else if own.since.IsZero() || count > a.Have {
@@ -197,7 +204,43 @@ func (l *land) grant(number int, a limit.Ask) limit.Answer {
 			l.parts[n].book.Wake(a.Limit)
 		}
 	}
-	return limit.Answer{Count: count, Wanted: others+count > a.Rule.Slots || waiting > 0}
+	return limit.Answer{
+		Count: count, Tokens: own.tokens, Wanted: others+count > a.Rule.Slots || waiting > 0, Next: next,
+	}
+}
+
+// takeTokens takes tokens for a partition. It returns what the home knows of it then, and when there are further ones.
+func (l *land) takeTokens(number int, a limit.Ask) (own use, next time.Duration) {
+	own = l.homes[a.Limit][number]
+	if a.Rule.Rate == 0 || a.Version == own.version && own.tokens > 0 {
+		return own, 0
+	}
+	kept := 0
+	for n, u := range l.homes[a.Limit] {
+		waits := n != number && !u.waits.IsZero() && l.now.Sub(u.again) <= 3*time.Second
+		if waits && (own.waits.IsZero() || cmp.Or(u.waits.Compare(own.waits), cmp.Compare(n, number)) < 0) {
+			kept += u.leastTokens
+		}
+	}
+	bucket, least := l.buckets[a.Limit], max(a.LeastTokens, 1)
+	all := *bucket
+	free, _ := all.Take(a.Rule, l.now, a.Rule.Tokens())
+	took := max(0, min(a.Tokens, free-kept))
+	took -= took % least
+	bucket.Take(a.Rule, l.now, took)
+	switch needed := min(least+kept, a.Rule.Tokens()); {
+	case free-took < needed:
+		next = bucket.When(a.Rule, needed).Sub(l.now)
+	case took == 0 && a.Tokens > 0:
+		next = 100 * time.Millisecond
+	}
+	own.tokens, own.leastTokens, own.again = took, least, l.now.Add(next)
+	if took > 0 || a.Tokens == 0 {
+		own.waits = time.Time{}
+	} else if own.waits.IsZero() {
+		own.waits = l.now
+	}
+	return own, next
 }
 
 // claim has a leader claim one task of each lane that has room.
@@ -222,21 +265,21 @@ func (l *land) take(p *part, grants []limit.Grant, room map[string]bool) (caps [
 	for _, g := range grants {
 		given[g.Limit] = true
 		c := p.caps[g.Limit]
-		if c.Version == g.Version && g.Count > c.Cap {
+		if c.Version == g.Version && (g.Count > c.Cap || g.Tokens > 0) {
 			p.newest++
-			p.caps[g.Limit] = limit.Cap{Limit: g.Limit, Version: p.newest, Cap: g.Count}
+			p.caps[g.Limit] = limit.Cap{
+				Limit: g.Limit, Version: p.newest, Cap: max(c.Cap, g.Count), Tokens: c.Tokens + max(g.Tokens, 0),
+			}
 		}
 	}
 	for _, lane := range slices.Clone(p.turns) {
-		free := room[lane] && p.waiting[lane] > 0
-		for _, name := range lanes[lane].limits {
-			free = free && given[name] && p.held(name)+lanes[lane].cost <= p.caps[name].Cap
-		}
-		if free {
+		if room[lane] && p.waiting[lane] > 0 && l.start(p, lane, given) {
 			p.waiting[lane]--
-			p.live = append(p.live, lane)
 			p.turns = append(slices.DeleteFunc(p.turns, func(other string) bool { return other == lane }), lane)
 		}
+	}
+	for range p.fresh {
+		l.start(p, "all", given)
 	}
 	for _, g := range grants {
 		c := p.caps[g.Limit]
@@ -244,6 +287,27 @@ func (l *land) take(p *part, grants []limit.Grant, room map[string]bool) (caps [
 		caps = append(caps, c)
 	}
 	return caps
+}
+
+// start lets a task of a lane take slots and tokens of limits that are given; false if there are too few.
+func (l *land) start(p *part, name string, given map[string]bool) bool {
+	lane := lanes[name]
+	for _, name := range lane.limits {
+		c := p.caps[name]
+		rule, _ := l.rules.For(name)
+		if !given[name] || p.held(name)+lane.cost > c.Cap || rule.Rate > 0 && c.Tokens < lane.cost {
+			return false
+		}
+	}
+	p.live = append(p.live, name)
+	for _, name := range lane.limits {
+		if rule, _ := l.rules.For(name); rule.Rate > 0 {
+			c := p.caps[name]
+			c.Tokens -= lane.cost
+			p.caps[name], l.began[name] = c, append(l.began[name], slices.Repeat([]time.Time{l.now}, lane.cost)...)
+		}
+	}
+	return true
 }
 
 // step has the leader of a partition do what it does in one round.
@@ -269,7 +333,7 @@ func (l *land) step(number int) {
 			break
 		}
 	}
-	if len(l.room(p)) > 0 {
+	if len(l.room(p)) > 0 || p.fresh > 0 {
 		l.claim(p)
 	}
 }
@@ -335,9 +399,6 @@ func TestBook_KeepsLimitsAndFinishes(t *testing.T) {
 			l.check(seed)
 		}
 		l.loss = 0
-		for _, p := range l.parts { // as after a message that was lost
-			p.book.Forget()
-		}
 		for begin := l.now; l.left() > 0; {
 			l.now = l.now.Add(10 * time.Millisecond)
 			for n := range l.parts {
@@ -516,7 +577,7 @@ func TestBook_AsksWhileItStandsInNoLine(t *testing.T) {
 	}
 	for _, waiting := range []int{1, 0, 1} { // it leaves the line when its queue has no room, and comes back
 		settled(waiting)
-		if got, want := b.Asks(limit.Need{Limits: limits}, rules, now), waiting == 0; got != want {
+		if got, want := b.MustJoinLine(limit.Need{Limits: limits}, rules, now), waiting == 0; got != want {
 			t.Errorf("with %d tasks for which there is room, it has something to ask: %t", waiting, got)
 		}
 		b.Wake("all")
@@ -561,5 +622,135 @@ func TestBook_ServesEachCost(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Slots that are too few for the first task are kept for it. Tasks that become due do not take them, even if nothing
+// waits in their lane.
+func TestBook_KeepsSlotsFromNewTasks(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		l := newLand(t, seed)
+		l.slots = map[string]int{"key:a": 9, "key:b": 9, "all": 4}
+		l.rules = limit.NewTable(limit.Rules{
+			name(t, "key:a"): {Slots: 9}, name(t, "key:b"): {Slots: 9}, name(t, "all"): {Slots: 4},
+		})
+		ended := 0
+		for range 2000 {
+			l.now = l.now.Add(10 * time.Millisecond)
+			for _, p := range l.parts {
+				p.waiting, p.fresh = map[string]int{"key:a,all": 5, "3,key:b,all": 5}, 2
+			}
+			for n, p := range l.parts {
+				l.step(n)
+				l.check(seed)
+				before := p.held("key:b")
+				if l.r.IntN(4) == 0 {
+					l.end(p)
+				}
+				if p.held("key:b") < before {
+					ended++
+				}
+			}
+		}
+		if ended < 20 {
+			t.Errorf("seed %d: only %d tasks of the cost 3 ended in %d partitions", seed, ended, len(l.parts))
+		}
+	}
+}
+
+// ratedLand is a land in which the limit all has a rate of 60 a minute, a burst of 10, and so many slots.
+func ratedLand(t *testing.T, seed uint64, slots int) *land {
+	l := newLand(t, seed)
+	l.slots = map[string]int{"all": max(slots, 1000)}
+	if slots > 0 {
+		l.slots["all"] = slots
+	}
+	l.rate(t, limit.Rule{Slots: slots, Rate: 60, Per: time.Minute, Burst: 10})
+	return l
+}
+
+// rate sets the rule of the limit all. There are no others.
+func (l *land) rate(t *testing.T, r limit.Rule) {
+	l.rules = limit.NewTable(limit.Rules{name(t, "all"): r})
+}
+
+// pass lets time pass in which all partitions have tasks with the limit all, which end soon.
+func (l *land) pass(d time.Duration) {
+	for until := l.now.Add(d); l.now.Before(until); {
+		l.now = l.now.Add(20 * time.Millisecond)
+		for n, p := range l.parts {
+			p.waiting = map[string]int{"all": 5}
+			l.step(n)
+			if l.r.IntN(10) == 0 {
+				l.end(p)
+			}
+		}
+	}
+}
+
+// Calls are lost and leaders change: no more tasks start than the rate and the burst allow. If none is lost, no fewer
+// start either.
+func TestBook_KeepsRates(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		l := ratedLand(t, seed, int(seed%3)*4)
+		l.loss = int(seed % 2 * 20)
+		l.pass(2 * time.Minute)
+		began := len(l.began["all"])
+		if most := 10 + 120; began > most || l.loss == 0 && began < most-2*5*len(l.parts) {
+			t.Errorf("seed %d: %d tasks of %d partitions began in two minutes, want %d", seed, began, len(l.parts), most)
+		}
+	}
+}
+
+// While a limit is paused, no leader asks for tokens. So no more tasks start after the pause than after a rest.
+func TestBook_TakesNoTokensDuringAPause(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		l := ratedLand(t, seed, 0)
+		l.pass(time.Minute)
+		rule, _ := l.rules.For("all")
+		paused := rule
+		paused.Paused = l.now.Add(time.Minute + time.Millisecond)
+		l.rate(t, paused)
+		before := len(l.began["all"])
+		l.pass(time.Minute)
+		if n := len(l.began["all"]) - before; n > 0 {
+			t.Errorf("seed %d: %d tasks began in the pause", seed, n)
+		}
+		l.rate(t, rule)
+		l.pass(2 * time.Second)
+		if n := len(l.began["all"]) - before; n > 10+2+len(l.parts) || n < 10 {
+			t.Errorf("seed %d: %d tasks of %d partitions began after the pause, want 10 and 2", seed, n, len(l.parts))
+		}
+	}
+}
+
+// A leader that has a free slot asks for a token. Though the same answer says that others want the slot, it keeps it: a
+// new version would lose the token.
+func TestBook_KeepsTheSlotOfAToken(t *testing.T) {
+	t.Parallel()
+	rules := limit.NewTable(limit.Rules{name(t, "key:a"): {Slots: 1, Rate: 1, Per: time.Hour}})
+	needs := []limit.Need{{Limits: []string{"key:a"}, Waiting: 1}}
+	now := time.Unix(1_000_000, 0)
+	b := limit.NewBook()
+	b.Read([]string{"key:a"})
+	b.Counted([]limit.Cap{{Limit: "key:a", Version: 1, Cap: 1, Holders: 1}}, now)
+	for _, answer := range []limit.Answer{{Count: 1}, {Count: 1, Tokens: 1, Wanted: true}} {
+		_, asks := b.Calls(needs, rules, now)
+		if len(asks) != 1 || asks[0].Tokens != answer.Tokens {
+			t.Fatalf("it asks %+v", asks)
+		}
+		b.Answered(asks[0], answer, now)
+		b.Freed("key:a", 1)
+	}
+	now = now.Add(20 * time.Second)
+	if recounts, _ := b.Calls(needs, rules, now); len(recounts) > 0 {
+		t.Errorf("it counts anew: %+v", recounts)
+	}
+	grants := b.Grants(needs, rules, now)
+	if room := b.Room(needs[0].Limits, 1, rules, now); room != 1 || len(grants) != 1 || grants[0].Tokens != 1 {
+		t.Errorf("%d tasks have room, and a claim may use %+v", room, grants)
 	}
 }

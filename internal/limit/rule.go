@@ -51,6 +51,9 @@ func Compare(a, b Name) int {
 	return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Of, b.Of))
 }
 
+// longest is how many characters a key and a type have at most.
+var longest = map[Kind]int{Key: task.LimitKeyLimit, Type: task.TypeLimit}
+
 // ParseName reads what String writes. Error: CodeInvalid for the field name.
 func ParseName(text string) (Name, error) {
 	if text == string(All) {
@@ -59,13 +62,17 @@ func ParseName(text string) (Name, error) {
 	kind, of, _ := strings.Cut(text, ":")
 	n := Name{Kind(kind), of}
 	if !slices.Contains(kinds, n.Kind) || n.Kind == All || of == "" {
-		const message = "%q must be key:KEY, type:TYPE, queue:QUEUE, namespace:NAMESPACE or all"
+		const message = "%q must be key:KEY, type:TYPE, queue:QUEUE, namespace:NAMESPACE or all; * may end a name"
 		return Name{}, task.Invalid("name", message, text)
 	}
 	if begin := strings.TrimSuffix(of, "*"); begin != "" {
 		if err := task.ValidateName("name", begin); err != nil {
 			return Name{}, err
 		}
+	}
+	if most := longest[n.Kind]; most > 0 && len(of) > most {
+		const message = "is %d characters long behind %q, at most %d are allowed: no task has a longer one"
+		return Name{}, task.Invalid("name", message, len(of), kind+":", most)
 	}
 	return n, nil
 }
@@ -78,6 +85,9 @@ type Rule struct {
 	Burst  int           // most tasks that may be handed over at once after a rest; 0 means Rate
 	Paused time.Time     // nothing is handed over until then; zero if it is not paused
 }
+
+// UntilResumed is when a pause ends that lasts until somebody resumes the limit: the last second that RFC 3339 can say.
+var UntilResumed = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // The bounds of a rule.
 const (
@@ -106,9 +116,9 @@ func within(field string, n, most int) error {
 func (r Rule) validatePer() error {
 	switch {
 	case r.Rate == 0 && r.Per != 0:
-		return task.Invalid("per", "there is no rate: give one, or leave it out")
+		return task.Invalid("per", "there is no rate: give one, or leave per out")
 	case r.Rate == 0 && r.Burst != 0:
-		return task.Invalid("burst", "there is no rate: give one, or leave it out")
+		return task.Invalid("burst", "there is no rate: give one, or leave burst out")
 	case r.Rate != 0 && r.Per != time.Second && r.Per != time.Minute && r.Per != time.Hour:
 		return task.Invalid("per", "%s must be 1s, 1m or 1h", task.FormatDuration(r.Per))
 	}

@@ -52,6 +52,15 @@ func (q *Queues) Known(ctx context.Context) ([]string, error) {
 	return known, err
 }
 
+// Names is Known with the queues that nodes have for themselves. Error: one of Redis.
+func (q *Queues) Names(ctx context.Context) ([]string, error) {
+	names, err := q.all(ctx)
+	for i, asynqName := range names {
+		names[i], _ = q.names.queue(asynqName)
+	}
+	return names, err
+}
+
 // IsKnown reports whether asynq knows a queue. Error: one of Redis.
 func (q *Queues) IsKnown(ctx context.Context, name string) (bool, error) {
 	return q.db.SIsMember(ctx, string(lua.AsynqQueues), q.names.asynq(name)).Result()

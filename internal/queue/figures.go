@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -22,12 +22,14 @@ const outlineLimit = 1000
 // uncounted is what redisx.LeavingOut notes of a queue.
 const uncounted = "the deliveries of queue %s are not counted, as one of its keys has the wrong type"
 
-// List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. It takes three or four round trips, and
-// more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Under
-// redisx.LeavingOut, the deliveries of a queue that has a key of the wrong type are not counted. Error:
-// *task.Error with CodeUnavailable; then the result has the queues that could be read: those on the servers that answer, if the list could be.
+// List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. What nodes have
+// for themselves of a queue counts as of that queue. It takes three or four round trips, and more if there are more than
+// 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Under
+// redisx.LeavingOut, the deliveries of a queue that has a key of the wrong type are not counted. Error: *task.Error with
+// CodeUnavailable; then the result has the queues that could be read: those on the servers that answer, if the list
+// could be.
 func (q *Queues) List(ctx context.Context) ([]Info, error) {
-	all, err := q.listed(ctx)
+	all, err := q.all(ctx)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -49,7 +51,7 @@ func (q *Queues) List(ctx context.Context) ([]Info, error) {
 			mu.Unlock()
 		}
 	})
-	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	infos = withNodes(infos)
 	if err := errors.Join(append(failures, err)...); err != nil {
 		return infos, unavailable(err)
 	}
@@ -59,18 +61,55 @@ func (q *Queues) List(ctx context.Context) ([]Info, error) {
 // Get is List for one queue: nothing if asynq does not list it. It takes three round trips.
 func (q *Queues) Get(ctx context.Context, name string) ([]Info, error) {
 	asynqName := q.names.asynq(name)
-	listed, err := q.db.SIsMember(ctx, string(lua.AsynqQueues), asynqName).Result()
+	listed, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
 	if err != nil && !redisx.LeaveOutKey(ctx, string(lua.AsynqQueues), err) {
 		return nil, unavailable(fmt.Errorf("reading asynq's list of queues: %w", err))
 	}
-	if !listed {
+	var names []string
+	if slices.Contains(listed, asynqName) {
+		names = append(names, asynqName)
+	}
+	for _, node := range q.ofNodes(name, listed) {
+		names = append(names, q.names.asynq(node))
+	}
+	if len(names) == 0 {
 		return nil, nil
 	}
-	infos, err := q.read(ctx, []string{asynqName})
+	infos, err := q.read(ctx, names)
+	infos = withNodes(infos)
 	if err != nil {
 		return infos, unavailable(err)
 	}
 	return infos, nil
+}
+
+// withNodes adds what nodes have for themselves of queues to these queues, and sorts them by name. A queue of which only
+// nodes have something is added.
+func withNodes(infos []Info) []Info {
+	of := func(i Info) string { name, _ := task.SplitNodeQueue(i.Name); return name }
+	slices.SortFunc(infos, func(a, b Info) int { return cmp.Or(cmp.Compare(of(a), of(b)), cmp.Compare(a.Name, b.Name)) })
+	all := infos[:0]
+	for _, i := range infos {
+		switch name := of(i); {
+		case name == i.Name:
+			all = append(all, i)
+			continue
+		case len(all) == 0 || all[len(all)-1].Name != name:
+			all = append(all, Info{Name: name})
+		}
+		all[len(all)-1].add(i)
+	}
+	return all
+}
+
+// add adds what another queue holds, and what became of its deliveries.
+func (i *Info) add(o Info) {
+	if o.Size > 0 {
+		i.OfAsynq = o.OfAsynq && (i.OfAsynq || i.Size == 0)
+	}
+	i.Size, i.Pending, i.Active, i.Archived = i.Size+o.Size, i.Pending+o.Pending, i.Active+o.Active, i.Archived+o.Archived
+	i.Processed, i.Failed, i.MemoryUsage = i.Processed+o.Processed, i.Failed+o.Failed, i.MemoryUsage+o.MemoryUsage
+	i.Latency = max(i.Latency, o.Latency)
 }
 
 // read reads the figures of queues, by asynq's names, and leaves out those that it cannot read. Errors: those of Redis, joined; each

@@ -33,6 +33,17 @@ func (q *Queues) all(ctx context.Context) ([]string, error) {
 	}), nil
 }
 
+// ofNodes returns which of the queues that asynq lists nodes have for themselves of a queue, by their names in DTS.
+func (q *Queues) ofNodes(name string, asynqNames []string) (names []string) {
+	for _, asynqName := range asynqNames {
+		found, ours := q.names.queue(asynqName)
+		if of, node := task.SplitNodeQueue(found); ours && node != "" && of == name {
+			names = append(names, found)
+		}
+	}
+	return names
+}
+
 // isNodeQueue reports whether one node alone takes from the queue with that name.
 func isNodeQueue(name string) bool {
 	_, node := task.SplitNodeQueue(name)

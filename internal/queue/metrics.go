@@ -82,14 +82,8 @@ func (c *Collector) sumOthers(all []Info) []Info {
 func sum(queues []Info) Info {
 	total := Info{Name: otherQueues, Paused: true}
 	for _, i := range queues {
-		total.Pending += i.Pending
-		total.Active += i.Active
-		total.Archived += i.Archived
-		total.Size += i.Size
-		total.MemoryUsage += i.MemoryUsage
-		total.Processed += i.Processed
-		total.Failed += i.Failed
-		total.Latency, total.Paused = max(total.Latency, i.Latency), total.Paused && i.Paused
+		total.add(i)
+		total.Paused = total.Paused && i.Paused
 	}
 	return total
 }

@@ -132,3 +132,61 @@ func TestAwaitRoom_CountsTheSlotsOfTasksThatHoldSeveral(t *testing.T) {
 	stop()
 	testkit.Must(t, testkit.Receive(t, ended, "the end of the consumer"))
 }
+
+// What waits in the queues of nodes waits in the queue of which they are.
+func TestList_CountsWhatNodesHaveForThemselves(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.enqueue(to("first", "a"))
+	check := func(name string, pending int, nodes ...string) {
+		t.Helper()
+		list, err := x.List(t.Context())
+		if err != nil || len(list) != 1 || list[0].Name != "default" || list[0].Pending != pending || list[0].OfAsynq {
+			t.Errorf("%s: the queues are %+v, %v", name, list, err)
+		}
+		one, err := x.Get(t.Context(), "default")
+		if err != nil || len(one) != 1 || one[0].Name != "default" || one[0].Size != pending {
+			t.Errorf("%s: the queue is %+v, %v", name, one, err)
+		}
+		all, of, err := x.StandingOfAll(t.Context(), "default")
+		if err != nil || !all.Known || all.Pending != pending || len(of) != len(nodes) {
+			t.Errorf("%s: it stands so: %+v and %+v, %v", name, all, of, err)
+		}
+		for _, n := range of {
+			if !slices.Contains(nodes, n.Name) || n.Paused != (n.Name == "default@b") {
+				t.Errorf("%s: of a node: %+v", name, n)
+			}
+		}
+	}
+	check("only of a node", 1, "default@a")
+	x.enqueue(to("second", "b"))
+	x.enqueue(aDelivery("any"))
+	testkit.Must(t, x.inspector.PauseQueue("default@b"))
+	check("of two nodes", 3, "default@a", "default@b")
+	if none, _, err := x.StandingOfAll(t.Context(), "def"); err != nil || none.Known {
+		t.Errorf("of another queue: %+v, %v", none, err)
+	}
+}
+
+// Without such queues, to read how a queue stands takes as many commands as if there were none.
+func TestStandingOfAll_CostsNothingMoreWithoutNodes(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.enqueue(aDelivery("any"))
+	var trips roundTrips
+	x.db.AddHook(&trips)
+	_, err := x.Standing(t.Context(), "default", "")
+	testkit.Must(t, err)
+	one := trips.n.Swap(0)
+	commands := []string{"calls", "smembers", "sismember", "get", "llen", "lindex", "hget"}
+	before := calls(t, x.db, commands[0], commands[1:]...)
+	trips.n.Store(0)
+	_, _, err = x.StandingOfAll(t.Context(), "default")
+	testkit.Must(t, err)
+	if n := trips.n.Load(); n != one {
+		t.Errorf("%d round trips, want %d", n, one)
+	}
+	if n := calls(t, x.db, commands[0], commands[1:]...) - before; n != 4 {
+		t.Errorf("%d commands, want 4", n)
+	}
+}

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,8 +36,7 @@ func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing,
 	k := lua.AsynqQueue(q.names.asynq(name))
 	pipe := q.db.Pipeline()
 	listed := pipe.SIsMember(ctx, string(lua.AsynqQueues), q.names.asynq(name))
-	paused, pending := pipe.Get(ctx, string(k.Paused())), pipe.LLen(ctx, string(k.Pending()))
-	next := pipe.LIndex(ctx, string(k.Pending()), -1)
+	read := q.readStanding(ctx, pipe, name)
 	var state *redis.StringCmd
 	var place *redis.IntCmd
 	if delivery != "" {
@@ -47,9 +47,8 @@ func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing,
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return Standing{}, unavailable(err)
 	}
-	s := Standing{Known: listed.Val(), Pending: int(pending.Val()), OfAsynq: ofAsynq(next.Val()), Before: -1}
-	s.Paused = !errors.Is(paused.Err(), redis.Nil)
-	s.PausedAt, s.PausedBy, s.Note = pauseOf(paused.Val())
+	s := read.standing()
+	s.Known = listed.Val()
 	if state != nil {
 		s.State = state.Val()
 		if place.Err() == nil {
@@ -59,10 +58,51 @@ func (q *Queues) Standing(ctx context.Context, name, delivery string) (Standing,
 	return s, nil
 }
 
-// Named is a queue that asynq lists, and how it stands.
+// Named is a queue that asynq lists, and how it stands. It may be the queue of one node.
 type Named struct {
 	Name string
 	Standing
+}
+
+// StandingOfAll is Standing for a queue together with those that nodes have for themselves. all counts what waits in
+// each of them, and says of the rest what Standing does; nodes are those of nodes. It takes one round trip more if
+// there are any. Error: CodeUnavailable.
+func (q *Queues) StandingOfAll(ctx context.Context, name string) (all Standing, nodes []Named, _ error) {
+	pipe := q.db.Pipeline()
+	listed := pipe.SMembers(ctx, string(lua.AsynqQueues))
+	read := q.readStanding(ctx, pipe, name)
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return all, nil, unavailable(err)
+	}
+	all = read.standing()
+	all.Known = slices.Contains(listed.Val(), q.names.asynq(name))
+	nodes, err := q.Standings(ctx, q.ofNodes(name, listed.Val()))
+	for _, n := range nodes {
+		all.Known, all.Pending, all.OfAsynq = true, all.Pending+n.Pending, all.OfAsynq && n.Pending == 0
+	}
+	return all, nodes, err
+}
+
+// standingReads are what Redis is asked about a queue.
+type standingReads struct {
+	paused, next *redis.StringCmd
+	pending      *redis.IntCmd
+}
+
+func (q *Queues) readStanding(ctx context.Context, pipe redis.Pipeliner, name string) standingReads {
+	k := lua.AsynqQueue(q.names.asynq(name))
+	return standingReads{
+		paused: pipe.Get(ctx, string(k.Paused())), pending: pipe.LLen(ctx, string(k.Pending())),
+		next: pipe.LIndex(ctx, string(k.Pending()), -1),
+	}
+}
+
+// standing returns what the replies say.
+func (r standingReads) standing() Standing {
+	s := Standing{Pending: int(r.pending.Val()), OfAsynq: ofAsynq(r.next.Val()), Before: -1}
+	s.Paused = !errors.Is(r.paused.Err(), redis.Nil) && !redisx.IsPassedOver(r.paused.Err())
+	s.PausedAt, s.PausedBy, s.Note = pauseOf(r.paused.Val())
+	return s
 }
 
 // PendingKeys returns the keys in which deliveries of some queues wait.
@@ -80,22 +120,17 @@ func (q *Queues) Standings(ctx context.Context, names []string) ([]Named, error)
 		return nil, nil
 	}
 	pipe := q.db.Pipeline()
-	paused, pending := make([]*redis.StringCmd, len(names)), make([]*redis.IntCmd, len(names))
-	nexts := make([]*redis.StringCmd, len(names))
+	reads := make([]standingReads, len(names))
 	for i, name := range names {
-		k := lua.AsynqQueue(q.names.asynq(name))
-		paused[i], pending[i] = pipe.Get(ctx, string(k.Paused())), pipe.LLen(ctx, string(k.Pending()))
-		nexts[i] = pipe.LIndex(ctx, string(k.Pending()), -1)
+		reads[i] = q.readStanding(ctx, pipe, name)
 	}
 	if err := redisx.ExecReads(ctx, pipe); err != nil {
 		return nil, unavailable(err)
 	}
 	found := make([]Named, len(names))
 	for i, name := range names {
-		s := Standing{Known: true, Pending: int(pending[i].Val()), OfAsynq: ofAsynq(nexts[i].Val()), Before: -1}
-		s.Paused = !errors.Is(paused[i].Err(), redis.Nil) && !redisx.IsPassedOver(paused[i].Err())
-		s.PausedAt, s.PausedBy, s.Note = pauseOf(paused[i].Val())
-		found[i] = Named{name, s}
+		found[i] = Named{name, reads[i].standing()}
+		found[i].Known = true
 	}
 	return found, nil
 }

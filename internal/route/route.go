@@ -85,7 +85,7 @@ func (r Route) checkOrder() error {
 		return task.Invalid("order", "has %d names; must have at most %d", len(r.Order), OrderLimit)
 	case slices.Contains(r.Order, ""):
 		return task.Invalid("order", "has an empty name; must name nodes")
-	case strings.ContainsFunc(strings.Join(r.Order, ""), notOfName):
+	case strings.ContainsFunc(strings.Join(r.Order, ""), func(r rune) bool { return notOfName(r) || r == '/' }):
 		return task.Invalid("order", "%q must be names of nodes, of A-Z a-z 0-9 . _ -", r.Order)
 	case len(slices.Compact(sorted)) < len(r.Order):
 		return task.Invalid("order", "names a node twice; must name each one once")

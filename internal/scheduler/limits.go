@@ -128,7 +128,7 @@ func (t *term) settle(ctx context.Context) error {
 // tellBook tells what is known of the limits of the partition.
 func (t *term) tellBook(do func(b *limit.Book, now time.Time)) {
 	t.s.plan.tell(func(h *handover.Planner, now time.Time) {
-		if book, _, _ := h.Limits(t.partition); book != nil {
+		if book := h.Book(t.partition); book != nil {
 			do(book, now)
 		}
 	})

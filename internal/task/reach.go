@@ -8,11 +8,11 @@ const (
 	RouteKeyLimit = 100  // of the key of a route
 )
 
-// validateReach checks what says where the task runs. Package route, which writes it, has checked the rest. Error:
-// CodeInvalid.
+// validateReach checks what says where the task runs. Package route, which writes it, has checked the rest. "^" stands
+// before a move, which no definition has. Error: CodeInvalid.
 func (d Definition) validateReach() error {
 	switch {
-	case len(d.Reach) > ReachLimit || strings.ContainsAny(d.Reach, " \"\\<>&\n"):
+	case len(d.Reach) > ReachLimit || strings.ContainsAny(d.Reach, " \"\\<>&^\n"):
 		return Invalid("select", "%q cannot be stored: it must be what package route writes", d.Reach)
 	case d.RouteKey != "" && d.Reach == "":
 		return Invalid("route.key", "must be left out without a route")

@@ -20,6 +20,7 @@ func TestDefinition_ValidateNamesTheFieldAtFault(t *testing.T) {
 		field  string
 	}{
 		"nothing wrong":        {func(*Definition) {}, ""},
+		"reach of a move":      {func(d *Definition) { d.Reach = "^a^^" }, "select"},
 		"past run_at":          {func(d *Definition) { d.RunAt = now.Add(-time.Hour) }, ""},
 		"longest id":           {func(d *Definition) { d.ID = strings.Repeat("a", IDLimit) }, ""},
 		"id too long":          {func(d *Definition) { d.ID = strings.Repeat("a", IDLimit+1) }, "id"},

@@ -25,11 +25,15 @@ var aField = regexp.MustCompile(
 // visible is a field or a button.
 var visible = regexp.MustCompile(`<(input id=|textarea|button [^h])`)
 
+// emptyBox is a box in a form that is not ticked.
+var emptyBox = regexp.MustCompile(`<input type="checkbox"[^>]* value="[^"]*">`)
+
 // shownAgain is what the form on a page would send, which has a key, and some fields.
 func (w *world) shownAgain(page, key string, has ...string) url.Values {
 	w.t.Helper()
 	for _, form := range regexp.MustCompile(`(?s)<form[^>]* method="post".*?</form>`).FindAllString(page, -1) {
 		fields := url.Values{}
+		form = emptyBox.ReplaceAllString(form, "") // a browser does not send it
 		for _, f := range aField.FindAllStringSubmatch(form, -1) {
 			fields.Set(f[1], html.UnescapeString(f[2]+f[3]))
 		}

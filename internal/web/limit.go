@@ -54,8 +54,6 @@ func (v *visit) limitSentence(l limitRow) template.HTML {
 	switch {
 	case l.State == limitPaused:
 		return v.T("Paused: none of its tasks starts")
-	case l.Rule == control.LimitRule{}:
-		return v.T("Allows everything, as its pause has ended")
 	case l.State == limitFull && l.Waiting > 0:
 		return v.T("Full: its tasks wait for a slot")
 	case l.State == limitFull:
@@ -189,10 +187,10 @@ func pauseLimit(ctx context.Context, v *visit, form url.Values) (result, error) 
 	case err != nil:
 		return done, err
 	case seen == ms(now.At) || seen == "":
-	case now.Paused && now.Note == p.Note && now.By == v.who.By(): // by this form, if it is sent again
+	case now.Paused && now.Note == p.Note && now.PausedBy == v.who.By(): // by this form, if it is sent again
 		return done, nil
 	case now.Paused:
-		return done, v.pausedBefore(task.CodeChanged, pause{now.By, now.At, now.Note}, p.Note)
+		return done, v.pausedBefore(task.CodeChanged, pause{now.PausedBy, now.At, now.Note}, p.Note)
 	default:
 		return done, v.changedSince(task.CodeChanged, form, ms(now.At))
 	}
@@ -200,7 +198,7 @@ func pauseLimit(ctx context.Context, v *visit, form url.Values) (result, error) 
 }
 
 // resumeLimit is the action of the form that ends the pause of a limit, unless somebody has paused it anew. A limit
-// that has nothing but the pause ends with it.
+// that was created for its pause ends with it.
 func resumeLimit(ctx context.Context, v *visit, form url.Values) (result, error) {
 	done, name := result{path: v.parent(), said: "limit-resumed"}, v.param("name")
 	now, err := v.site.Control.GetLimit(ctx, v.who, name)
@@ -213,7 +211,7 @@ func resumeLimit(ctx context.Context, v *visit, form url.Values) (result, error)
 	switch {
 	case edge.CodeOf(err) == control.CodeLimitNotFound:
 		return result{path: limitsPath, said: "limit-gone"}, nil
-	case now.Rule == control.LimitRule{}:
+	case now.Ends:
 		done.path = limitsPath
 	}
 	return done, err

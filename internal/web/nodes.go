@@ -52,6 +52,11 @@ func (n nodeRow) Takes() bool { return n.Works() && !n.Dead() && n.Cordon == nil
 // Works reports whether it runs tasks.
 func (n nodeRow) Works() bool { return n.Has(config.RoleWorker) }
 
+// Drains reports whether it takes no tasks, and ends those that it runs or gives them up.
+func (n nodeRow) Drains() bool {
+	return n.Works() && (n.State == cluster.StateDraining || n.State == cluster.StateAlive && n.Cordon.IsDrain())
+}
+
 // Schedules reports whether it can lead partitions.
 func (n nodeRow) Schedules() bool { return n.Has(config.RoleScheduler) }
 

@@ -26,8 +26,9 @@ type payloadField struct {
 // asked is the field in a form.
 func (f payloadField) asked(required bool) formField {
 	return formField{
-		Name: payloadPrefix + f.Name, Label: f.Label, Hint: f.Hint, Long: f.Kind.Long(), Check: f.Kind == yesOrNo,
-		Wide: required || f.Kind.Long(), Required: required && !f.Kind.Long(),
+		Name: payloadPrefix + f.Name, Label: f.Label, Hint: f.Hint, Long: f.Kind.Long(),
+		Check: f.Kind == yesOrNo || f.Kind == keyOrNot,
+		Wide:  required || f.Kind.Long(), Required: required && !f.Kind.Long(),
 	}
 }
 
@@ -42,6 +43,7 @@ const (
 	someCodes                  // a list of numbers and ranges, separated by commas
 	aNumber
 	yesOrNo
+	keyOrNot      // the text "key", or nothing
 	someHeaders   // an object of strings: Name: value, one a line
 	someVariables // an object of strings: NAME=value, one a line
 	anyJSON
@@ -69,6 +71,7 @@ func (v *visit) payloadFields(typeName string) []payloadField {
 			{"retry_codes", v.T("4xx statuses that are tried again"), "404, 423", someCodes, true},
 			{"expect", v.T("What the answer must be like"), `{"contains": "ok"}`, anyJSON, true},
 			{"accept", v.T("What happens after 202"), `{"poll": "1s"}`, anyJSON, true},
+			{"pause", v.T("A 429 with Retry-After pauses its limit keys"), "", keyOrNot, true},
 			{"tls", v.T("Certificates"), `{"server_name": "example.com"}`, anyJSON, true},
 		}
 	case "shell":
@@ -153,6 +156,8 @@ func (f payloadField) read(v *visit, text string) (any, error) {
 		return n, nil
 	case yesOrNo:
 		return true, nil
+	case keyOrNot:
+		return "key", nil
 	case someHeaders, someVariables:
 		return f.pairsOf(v, text)
 	case anyJSON:

@@ -173,6 +173,8 @@ func TestTypedAs(t *testing.T) {
 		{"http", `{"url":"http://localhost","body":"{\"n\":1}"}`, false},
 		{"http", `{"url":"http://localhost","headers":{"A":"two\nlines"}}`, false},
 		{"http", `{"url":"http://localhost","unheard_of":1}`, false},
+		{"http", `{"url":"http://localhost","pause":"key"}`, true},
+		{"http", `{"url":"http://localhost","pause":"queue"}`, false},
 		{"http", `{"url":" http://localhost"}`, false},
 		{"shell", `{"command":["sh","-c","echo a"],"env":{"A":"1=2"},"final_exit_codes":[2],"limits":{"a":"1"}}`, true},
 		{"shell", `{"command":["sh","-c","echo a\necho b"]}`, false},

@@ -56,6 +56,7 @@ var english = map[string][2]string{
 		"One of them is cordoned: it takes no tasks.", "%d of them are cordoned: they take no tasks.",
 	},
 	"All %d partitions are led.":          {"The one partition is led.", "All %d partitions are led."},
+	"%d tasks left":                       {"one task left", "%d tasks left"},
 	"%d partitions":                       {"one partition", "%d partitions"},
 	"%d more nodes are not shown.":        {"One more node is not shown.", "%d more nodes are not shown."},
 	"Nothing comes in the next %d hours.": {"Nothing comes in the next hour.", "Nothing comes in the next %d hours."},

@@ -17,6 +17,7 @@ var chineseFleet = map[string]string{
 	"%d of them drain.":                                   "其中 %d 个正在排空。",
 	"%d partitions":                                       "%d 个分区",
 	"%d partitions of %d have no leader.":                 "%[2]d 个分区中有 %[1]d 个没有 leader。",
+	"%d tasks left":                                       "还剩 %d 个任务",
 	"%d queues of %d need somebody: %s.":                  "%[2]d 个队列中有 %[1]d 个需要处理：%[3]s。",
 	"%d tasks wait for their time in it.":                 "其间有 %d 个任务等待到期。",
 	"%d ticks come in the fullest minute, %s.":            "最密集的一分钟（%[2]s）触发 %[1]d 次。",

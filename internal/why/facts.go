@@ -152,6 +152,8 @@ type TaskFacts struct {
 	Last       task.Attempt // the last one that has ended; without a number if none did, or if it is not known
 	LeaseUntil time.Time    // of a running task: until when its worker's word holds; zero if that is not known
 	Lease      time.Duration
+	// PausedNodes are the nodes whose queues for this one somebody has paused, by id, in one of asynq's tools.
+	PausedNodes []string
 }
 
 // ScheduleFacts is what is known of a schedule.
@@ -176,9 +178,10 @@ type QueueFacts struct {
 	Lanes   []Lane    // of the waiting tasks, those that wait by their type
 	Unled   []int     // partitions with waiting tasks that nobody leads
 
-	NextOfAsynq    bool // the delivery that is taken next is of another asynq client
-	UnledWaiting   int  // the tasks that wait in them
-	PendingUnknown bool // nobody knows how many deliveries wait, so the numbers of tasks are left out
+	PausedOfNodes  []string // those of the queues of nodes that somebody has paused, in one of asynq's tools
+	NextOfAsynq    bool     // the delivery that is taken next is of another asynq client
+	UnledWaiting   int      // the tasks that wait in them
+	PendingUnknown bool     // nobody knows how many deliveries wait, so the numbers of tasks are left out
 }
 
 // Lane is the tasks of one type that wait apart.

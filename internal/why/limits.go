@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ type Limit struct {
 	Of      string     // what was set: it may end with "*"
 	Rule    limit.Rule // Paused is by the clock of Redis
 	Note    string     // why it is paused, "" if nobody said
-	By      string     // who set it, "" if that is not known
+	By      string     // who paused it, "" if that is not known
 	Held    int        // slots that tasks hold
 	Holders []task.Ref // some of these tasks
 	Token   time.Time  // when a task may start by the rate; zero: now
@@ -32,26 +33,30 @@ func (f TaskFacts) limited() (all []Reason) {
 		r := Reason{Code: Limited, Since: f.Task.DueAt, Ahead: f.Ahead}
 		switch {
 		case l.Rule.Paused.After(f.Now):
-			r.Detail = fmt.Sprintf("The limit %s is paused until %s%s.", l.of(), moment(l.Rule.Paused), l.why())
+			until := "somebody resumes it"
+			if l.Rule.Paused.Before(limit.UntilResumed) {
+				until = moment(l.Rule.Paused)
+			}
+			r.Detail = fmt.Sprintf("The limit %s is paused%s until %s.", l.of(), l.why(), until)
 			r.Do = fmt.Sprintf("Wait, or resume it: dtsctl limit resume '%s'.", l.Of)
 		case l.Rule.IsTooDear(cost):
-			r.Detail, r.Do = l.tooDear(cost)
+			r.Detail, r.Do = l.tooDear(f.Task.Ref, cost)
 		case cost > 1 && l.Rule.Slots > 0 && l.Held+cost > l.Rule.Slots:
 			r.Detail = fmt.Sprintf("The task needs %d slots of the limit %s, which has %d, and %d of them are in use%s.",
 				cost, l.of(), l.Rule.Slots, l.Held, l.holders(f.Task.Ref))
-			r.Do = fmt.Sprintf("Wait until enough are free, or raise it: dtsctl limit set '%s' --slots N.", l.Of)
+			r.Do = "Wait until enough are free, or raise it: " + l.raise("slots", "N")
 		case l.Rule.Slots > 0 && l.Held >= l.Rule.Slots:
-			r.Detail = fmt.Sprintf("The limit %s lets %d of its tasks be queued or running at once, and so many are%s.",
-				l.of(), l.Rule.Slots, l.holders(f.Task.Ref))
-			r.Do = fmt.Sprintf("Wait for one of them, or raise it: dtsctl limit set '%s' --slots N.", l.Of)
+			r.Detail = fmt.Sprintf("Each of the %d slots of the limit %s is in use%s.",
+				l.Rule.Slots, l.of(), l.holders(f.Task.Ref))
+			r.Do = "Wait for one of them, or raise it: " + l.raise("slots", "N")
 		case cost > 1 && l.Token.After(f.Now):
-			r.Detail = fmt.Sprintf("The limit %s lets %s of its tasks start, and this one counts as %d: it may start at %s.",
-				l.of(), limit.Rule{Rate: l.Rule.Rate, Per: l.Rule.Per}, cost, moment(l.Token))
-			r.Do = fmt.Sprintf("Wait, or raise it: dtsctl limit set '%s' --rate N --per 1m.", l.Of)
+			r.Detail = fmt.Sprintf("The limit %s gives %d tokens in %s, and this task needs %d: they are there at %s.",
+				l.of(), l.Rule.Rate, task.FormatDuration(l.Rule.Per), cost, moment(l.Token))
+			r.Do = "Wait, or raise it: " + l.raise("rate", "N")
 		case l.Token.After(f.Now):
 			r.Detail = fmt.Sprintf("The limit %s lets %s of its tasks start: the next one may at %s.",
 				l.of(), limit.Rule{Rate: l.Rule.Rate, Per: l.Rule.Per}, moment(l.Token))
-			r.Do = fmt.Sprintf("Wait, or raise it: dtsctl limit set '%s' --rate N --per 1m.", l.Of)
+			r.Do = "Wait, or raise it: " + l.raise("rate", "N")
 		default:
 			continue
 		}
@@ -61,17 +66,37 @@ func (f TaskFacts) limited() (all []Reason) {
 }
 
 // tooDear says that a task of that cost can never start, and what would be right.
-func (l Limit) tooDear(cost int) (detail, do string) {
+func (l Limit) tooDear(ref task.Ref, cost int) (detail, do string) {
 	has, flag, most := "slots", "slots", l.Rule.Slots
 	if most == 0 || cost <= most {
 		has, flag, most = "tokens at most", "burst", l.Rule.Tokens()
 	}
 	detail = fmt.Sprintf("The task has the cost %d, and the limit %s has %d %s: it can never start.",
 		cost, l.of(), most, has)
-	do = fmt.Sprintf("Raise the limit: dtsctl limit set '%s' --%s %d; "+
-		"or change the task: dtsctl task change ID --cost %d.",
-		l.Of, flag, cost, most)
+	do = fmt.Sprintf("Change the task: %s task change %s --cost %d. Or raise the limit: %s",
+		ctl(ref), ref.ID, most, l.raise(flag, strconv.Itoa(cost)))
 	return detail, do
+}
+
+// raise is the command that gives a limit another number, and keeps what else it allows. Of a limit with "*" it raises
+// that of the task alone.
+func (l Limit) raise(flag, to string) string {
+	command := fmt.Sprintf("dtsctl limit set '%s'", l.Name)
+	for _, part := range []struct {
+		flag string
+		n    int
+	}{{"slots", l.Rule.Slots}, {"rate", l.Rule.Rate}, {"burst", l.Rule.Burst}} {
+		switch {
+		case part.flag == flag:
+			command += fmt.Sprintf(" --%s %s", flag, to)
+		case part.n > 0:
+			command += fmt.Sprintf(" --%s %d", part.flag, part.n)
+		}
+		if part.flag == "rate" && l.Rule.Per > 0 {
+			command += " --per " + task.FormatDuration(l.Rule.Per)
+		}
+	}
+	return command + "."
 }
 
 // of names a limit, and what was set for it.

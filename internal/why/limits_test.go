@@ -31,8 +31,12 @@ func TestLimited_CountsTheCost(t *testing.T) {
 			"Wait until enough are free",
 		},
 		{
-			Limit{Rule: limit.Rule{Rate: 60, Per: time.Minute}, Token: now.Add(time.Second)}, "this one counts as 10",
-			"--rate N",
+			Limit{Rule: limit.Rule{Rate: 60, Per: time.Minute}, Token: now.Add(time.Second)},
+			"gives 60 tokens in 1m, and this task needs 10", "--rate N --per 1m",
+		},
+		{
+			Limit{Rule: limit.Rule{Slots: 12, Paused: limit.UntilResumed}, By: "ann", Note: "a 429"},
+			"is paused by ann (a 429) until somebody resumes it", "resume 'key:a'",
 		},
 		{Limit{Rule: limit.Rule{Slots: 12}, Held: 2}, "", ""},
 	} {
@@ -46,6 +50,21 @@ func TestLimited_CountsTheCost(t *testing.T) {
 		case c.detail == "":
 		case len(got) != 1 || !strings.Contains(got[0].Detail, c.detail) || !strings.Contains(got[0].Do, c.do):
 			t.Errorf("%+v, want one that says %q and %q", got, c.detail, c.do)
+		}
+	}
+}
+
+// The command that raises a limit keeps what else the limit allows, and does not raise that of other keys.
+func TestLimit_IsRaisedAlone(t *testing.T) {
+	t.Parallel()
+	l := Limit{Name: "key:a", Of: "key:*", Rule: limit.Rule{Slots: 5, Rate: 60, Per: time.Minute, Burst: 10}}
+	for flag, want := range map[string]string{
+		"slots": "dtsctl limit set 'key:a' --slots N --rate 60 --per 1m --burst 10.",
+		"rate":  "dtsctl limit set 'key:a' --slots 5 --rate N --per 1m --burst 10.",
+		"burst": "dtsctl limit set 'key:a' --slots 5 --rate 60 --per 1m --burst N.",
+	} {
+		if got := l.raise(flag, "N"); got != want {
+			t.Errorf("%s: %s, want %s", flag, got, want)
 		}
 	}
 }

@@ -135,6 +135,15 @@ func (p Path) paused() []Reason {
 	}}
 }
 
+// pausedAt says that somebody has paused the queue that a node has for itself. Only asynq's tools can.
+func pausedAt(name string, since time.Time) Reason {
+	const text = "Somebody has paused the queue %s in one of asynq's tools, so its node takes nothing there."
+	return Reason{
+		Code: QueuePaused, Since: since, Detail: fmt.Sprintf(text, name),
+		Do: "Resume it in asynq's web UI, or with asynq's command.",
+	}
+}
+
 // shownHolders is how many of the tasks that hold slots a reason names.
 const shownHolders = 3
 

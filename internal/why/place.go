@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dts-sched/dts/internal/route"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // mostNodes is how many nodes a reason names.
@@ -86,11 +88,29 @@ func (f TaskFacts) tooSmall(r route.Reach) *Worker {
 	return most
 }
 
-// cordoned returns a worker on which the task might run if it were not cordoned; nil if there is none.
-func (f TaskFacts) cordoned(r route.Reach) *Worker {
-	for i, w := range f.Workers {
-		if w.Cordon != nil && w.Alive && !w.Draining && w.serves(f.Queue) && w.runs(f.Type) && w.fits(r) {
-			return &f.Workers[i]
+// Unreached says in a warning that none of the workers that take tasks of the type is one on which a task may run. It
+// is "" if one is, or if there are no such workers.
+func (p Path) Unreached(r route.Reach) string {
+	able := p.able()
+	if len(able) == 0 || slices.ContainsFunc(able, func(w Worker) bool { return w.fits(r) }) {
+		return ""
+	}
+	text := fmt.Sprintf("select: no living node matches %s", r.Select)
+	if slices.ContainsFunc(able, func(w Worker) bool { return r.Select.Matches(w.label) }) {
+		text = fmt.Sprintf("route.order: no node of %s lives that may run it", strings.Join(r.Route.Order, ", "))
+	}
+	if w := p.cordoned(r); w != nil {
+		const text = "select: the node %s matches, and is cordoned: the task waits until it is not, or for another node"
+		return fmt.Sprintf(text, w.name())
+	}
+	return text + ": the task waits until one does"
+}
+
+// cordoned returns a worker on which a task might run if it were not cordoned; nil if there is none.
+func (p Path) cordoned(r route.Reach) *Worker {
+	for i, w := range p.Workers {
+		if w.Cordon != nil && w.Alive && !w.Draining && w.serves(p.Queue) && w.runs(p.Type) && w.fits(r) {
+			return &p.Workers[i]
 		}
 	}
 	return nil
@@ -116,10 +136,7 @@ func (f TaskFacts) occupied() []Reason {
 	if !ok || f.FleetUnknown {
 		return nil
 	}
-	nodes := f.matching(r)
-	if len(nodes) > 0 && r.Route.By == route.Failover { // others of its order come only when this one is gone
-		nodes = slices.DeleteFunc(nodes, func(w Worker) bool { return w.name() != nodes[0].name() })
-	}
+	nodes := slices.DeleteFunc(f.next(r), f.isPaused)
 	full := slices.DeleteFunc(slices.Clone(nodes), func(w Worker) bool {
 		return w.Capacity-f.taken(w) >= r.Holds()
 	})
@@ -144,6 +161,36 @@ func (f TaskFacts) occupied() []Reason {
 		return nil
 	}
 	return []Reason{reason}
+}
+
+// next returns the workers to one of which the task goes next.
+func (f TaskFacts) next(r route.Reach) []Worker {
+	nodes := f.matching(r)
+	if len(nodes) == 0 || r.Route.By != route.Failover {
+		return nodes
+	}
+	first := nodes[0].name() // others of its order come only when this one is gone
+	return slices.DeleteFunc(nodes, func(w Worker) bool { return w.name() != first })
+}
+
+// isPaused reports whether the queue is paused that a worker has for itself.
+func (f TaskFacts) isPaused(w Worker) bool { return slices.Contains(f.PausedNodes, w.ID) }
+
+// allPaused returns which queues of nodes are paused, if no other node to which the task may go has a free slot.
+func (f TaskFacts) allPaused() (all []Reason) {
+	r, ok := f.reach()
+	if !ok || f.FleetUnknown || len(f.PausedNodes) == 0 {
+		return nil
+	}
+	for _, w := range f.next(r) {
+		switch {
+		case f.isPaused(w) && len(all) < mostNodes:
+			all = append(all, pausedAt(task.NodeQueue(f.Queue, w.ID), time.Time{}))
+		case !f.isPaused(w) && f.free(w) > 0:
+			return nil
+		}
+	}
+	return all
 }
 
 // taken returns how many slots of a node are taken.

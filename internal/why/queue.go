@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // OfQueue returns what the tasks of a queue wait for, what must change first at the beginning, and how many of them
@@ -13,7 +14,7 @@ func OfQueue(f QueueFacts) []Reason {
 	total := f.total()
 	f.Ahead = &total
 	all := join(f.all(f.blocked()), f.unled(), f.all(f.attended()), f.all(f.ofAsynq()), f.unrun(), f.all(f.paused()),
-		f.slotless())
+		f.nodesPaused(), f.slotless())
 	if f.Capacity > 0 && total >= f.Capacity {
 		r := f.atCapacity()
 		r.Detail += " Submissions of tasks that are due are refused, and ticks are held back."
@@ -96,6 +97,16 @@ func (f QueueFacts) ofAsynq() []Reason {
 		Detail: fmt.Sprintf("Another asynq client uses the queue %q, and none of its servers runs.", f.Queue),
 		Do:     "Start a server of that client. Start no worker of DTS for this queue: it would archive these tasks.",
 	}}
+}
+
+// nodesPaused says which of the queues of nodes are paused.
+func (f QueueFacts) nodesPaused() (all []Reason) {
+	for _, name := range f.PausedOfNodes[:min(len(f.PausedOfNodes), mostNodes)] {
+		r := pausedAt(name, time.Time{})
+		r.Detail += " Tasks with a selector or a route go to other nodes."
+		all = append(all, r)
+	}
+	return all
 }
 
 // unled says that tasks wait in partitions that nobody leads.

@@ -29,7 +29,7 @@ func OfTask(f TaskFacts) []Reason {
 	case t.DueAt.After(f.Now):
 		return f.early()
 	}
-	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.unmatched(), f.paused(), f.limited(), f.busy())
+	reasons := f.orOnItsWay(f.handOver(), f.attended(), f.unmatched(), f.paused(), f.allPaused(), f.limited(), f.busy())
 	for i := range reasons {
 		if code := reasons[i].Code; code == SlotsTaken || code == Delivery || code == Limited {
 			reasons[i].Detail += f.turn()
@@ -94,13 +94,10 @@ func (f TaskFacts) queued() []Reason {
 	switch {
 	case f.Place == Taken && f.Blocked == nil:
 		return f.orOnItsWay(f.gathered())
-	case f.Place == Pending && f.Blocked == nil && f.gathered() != nil:
-		return f.orOnItsWay(f.attended(), f.paused(), f.gathered())
+	case f.Task.Placed != "":
+		return f.placed()
 	case f.Place == Pending && f.Blocked == nil: // it needs no leader any more
 		return f.orOnItsWay(f.attended(), f.paused(), f.crowded())
-	}
-	if _, ok := f.reach(); ok { // it has a node
-		return f.orOnItsWay(f.handOver(), f.attended())
 	}
 	return f.orOnItsWay(f.handOver(), f.attended(), f.paused(), f.crowded())
 }
@@ -127,13 +124,11 @@ func (f TaskFacts) orOnItsWay(parts ...[]Reason) []Reason {
 		r.Detail = "It is due, and its leader is about to hand it over."
 	case f.Place == Taken:
 		r.Since = f.Task.QueuedAt
-		r.Detail = "A worker has taken it, and is about to begin it. If that worker has died, the leader hands it over again."
+		const text = "%s has taken it, and is about to begin it. If that worker has died, the leader hands it over again."
+		r.Detail = fmt.Sprintf(text, taker(f.Task))
 	case f.Place == Pending:
 		r.Since = f.Task.QueuedAt
 		r.Detail = fmt.Sprintf("It is in the queue %q, and a worker is about to take it.", f.Queue)
-	case f.Task.Reach != "":
-		r.Since = f.Task.QueuedAt
-		r.Detail = "Its leader has given it to a node, which is about to take it."
 	default:
 		r.Since = f.Task.QueuedAt
 		r.Detail = "Its leader has claimed it, and is about to put it into its queue."
@@ -142,6 +137,14 @@ func (f TaskFacts) orOnItsWay(parts ...[]Reason) []Reason {
 		r.Detail += fmt.Sprintf(" The leader looks after it at %s.", moment(f.LookAt))
 	}
 	return []Reason{r}
+}
+
+// taker names who has taken a task from its queue.
+func taker(t task.Task) string {
+	if t.Placed == "" {
+		return "A worker"
+	}
+	return "The node " + t.Placed
 }
 
 // toEnd is what a running task waits for to end: nothing, unless its worker is silent or it was asked to stop or move.

@@ -538,14 +538,24 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 			"It needs 2 slots of a node, and no node on which it may run has as many free: a 1/2, b 1/2, c 2/2. After 10s",
 		}},
 		"enough slots are free": {";;;2", zones(1, 0, 2), []why.Code{why.Delivery}, nil},
-		"a little sticky":       {";;hash:7:prefer", partly, []why.Code{why.Delivery}, nil},
-		"hash":                  {";;hash:7:", partly, []why.Code{why.Delivery}, nil},
+		"the node's queue is paused": {"zone=a;;", idle, []why.Code{why.QueuePaused}, []string{
+			"Somebody has paused the queue mails@node-a in one of asynq's tools", "Resume it in asynq's web UI",
+		}},
+		"paused, and another one is free": {"zone~in~(a,b);;", idle, []why.Code{why.Delivery}, nil},
+		"paused, and another one is full": {
+			"zone~in~(a,b);;", zones(0, 2, 0), []why.Code{why.QueuePaused, why.NodeFull}, nil,
+		},
+		"a little sticky": {";;hash:7:prefer", partly, []why.Code{why.Delivery}, nil},
+		"hash":            {";;hash:7:", partly, []why.Code{why.Delivery}, nil},
 		"damaged": {";;nearest", full, []why.Code{why.Unreadable}, []string{
 			"where it may run", "dtsctl task change nightly --select '' --prefer '' --route any",
 		}},
 	} {
 		f := why.TaskFacts{Path: path(c.path), Task: task.Task{State: task.Scheduled, DueAt: now.Add(-time.Minute)}}
 		f.Task.Ref, f.Task.Reach = ref, c.reach
+		if strings.Contains(name, "paused") {
+			f.PausedNodes = []string{"node-a"}
+		}
 		expect(t, name, why.OfTask(f), c.codes, c.words...)
 	}
 	many := zones(2, 2, 2)
@@ -555,8 +565,6 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 	})}
 	f.Task.Ref, f.Task.Reach = ref, ";;first"
 	expect(t, "many nodes", why.OfTask(f), []why.Code{why.NodeFull}, "a 2/2, b 2/2, c 2/2, a 2/2, b 2/2, and 2 more.")
-	f.Task.State, f.Task.Attempt = task.Queued, 1
-	expect(t, "handed to a node", why.OfTask(f), []why.Code{why.Delivery}, "Its leader has given it to a node")
 	f.Task.State, f.Task.Attempt, f.Task.Reach, f.Task.DueAt = task.Scheduled, 0, "gpu;;", now.Add(time.Hour)
 	expect(t, "future, no node", why.OfTask(f), []why.Code{why.NotDue, why.NoNode})
 }

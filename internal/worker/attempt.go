@@ -11,15 +11,11 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
-	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/tracing"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
-
-// pauseLimit is how long the pause of limit keys may take.
-const pauseLimit = 2 * time.Second
 
 var errTwice = errors.New("the attempt already runs on this node")
 
@@ -213,18 +209,7 @@ func (a *attempt) perform() error {
 // pauseKeys pauses the limits of the keys of a task whose attempt asks for that. It comes before the end is reported,
 // which frees the slots of the task. If it fails, the attempt ends as it would have.
 func (a *attempt) pauseKeys(t task.Task, e tasks.Ending) {
-	keys := t.LimitKeys()
-	if e.Pause == 0 || len(keys) == 0 || !a.w.o.Store.HasLimits() {
-		return
-	}
-	by := "task " + t.ID
-	if t.Namespace != task.DefaultNamespace {
-		by += " in namespace " + t.Namespace
-	}
-	ctx, cancel := context.WithTimeout(a.work, pauseLimit)
-	defer cancel()
-	err := a.w.o.Store.Rules.PauseKeys(ctx, rules.KeyPause{Keys: keys, For: e.Pause, By: by, Note: e.Reason})
-	if err != nil {
+	if err := a.w.o.Store.Rules.PauseKeysOf(a.work, t, e.Pause, e.Reason); err != nil {
 		a.w.o.Log.Warn("cannot pause the limit keys of a task", "delivery", a.name, "keys", t.LimitKey, "error", err)
 	}
 }
@@ -281,6 +266,13 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	if err == nil {
 		return tasks.Ending{Outcome: task.OutcomeSucceeded, Result: result}
 	}
+	e := judgeError(ctx, timeout, err)
+	e.Pause = executor.Pause(err)
+	return e
+}
+
+// judgeError is judge for an error, without the pause of limit keys.
+func judgeError(ctx context.Context, timeout time.Duration, err error) tasks.Ending {
 	cause := executor.Ended(ctx, err)
 	switch {
 	case executor.IsCancelled(err):
@@ -292,7 +284,7 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	case cause == nil || executor.IsPermanent(err):
 		return tasks.Ending{
 			Outcome: task.OutcomeFailed, Reason: err.Error(), Final: executor.IsPermanent(err), Wait: executor.Wait(err),
-			Snooze: executor.IsSnooze(err), Pause: executor.Pause(err),
+			Snooze: executor.IsSnooze(err),
 		}
 	case errors.Is(cause, errTimeout):
 		return tasks.Ending{Outcome: task.OutcomeTimeout, Reason: fmt.Sprintf("timeout after %s: %s", timeout, err)}

@@ -25,6 +25,7 @@ func TestAttempt_PausesTheLimitsOfItsKeys(t *testing.T) {
 	}{
 		"a failure":   {errors.New("busy"), task.OutcomeFailed, "b,a", []string{"key:a", "key:b"}},
 		"a snooze":    {executor.Snooze(errors.New("busy"), time.Second), task.OutcomeSnoozed, "a", []string{"key:a"}},
+		"put off":     {executor.PutOff(errors.New("busy"), time.Second), task.OutcomeSnoozed, "a", []string{"key:a"}},
 		"without key": {errors.New("busy"), task.OutcomeFailed, "", nil},
 	} {
 		t.Run(what, func(t *testing.T) {

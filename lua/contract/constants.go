@@ -68,11 +68,11 @@ var Constants = map[string]any{
 	"NOTED_LIMIT":           20_000, // tasks of a partition that lists need a row of, about 1 MB
 	"NOTED_WAKE":            64,     // of them, for which the leader is woken
 	"LISTED_BLOCKS":         index.SegmentBlocks,
-	"FREED_SAID":            16,                       // limits in one message that slots are free
-	"LIMITED_PAUSE":         1000,                     // ms on the wheel, for a task with limits without a lane
-	"ASKED_FRESH":           3000,                     // ms for which a place in the line for a slot is kept
-	"USE_KEPT":              time.Hour.Milliseconds(), // what the home of a limit knows, when nothing is in use
-	"NAMES_SAID":            256,                      // names of queues and lanes that nobody serves in one reply
+	"FREED_SAID":            16,            // limits in one message that slots are free
+	"LIMITED_PAUSE":         1000,          // ms on the wheel, for a task with limits without a lane
+	"ASKED_FRESH":           3000,          // ms for which a place in the line for a slot is kept
+	"USE_KEPT":              5 * 60 * 1000, // ms for which the home of a limit keeps what it knows, when nothing is in use
+	"NAMES_SAID":            256,           // names of queues and lanes that nobody serves in one reply
 	"UNNAMED":               Unnamed,
 	"HOLD_PAUSE":            schedule.HoldPause.Milliseconds(),
 	"LIVE_LIMIT":            schedule.LiveLimit,

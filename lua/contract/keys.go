@@ -47,7 +47,7 @@ var Keys = []Kind{
 	{"backlog", Set, "dts:{p}:backlog", "the queues, and lanes, of which tasks wait for room or for a worker"},
 	{"holds", Set, "dts:{p}:holds:<limit>", "the queued and running tasks that hold a slot of a limit. One with the cost 3 is three members: `<ref>`, `<ref> 2` and `<ref> 3`"},
 	{"caps", Hash, "dts:{p}:caps", "how many tasks of the partition may hold a slot, by limit: `<version> <cap> <tokens>`; tokens are starts that were granted and not used. `@` has the newest version. See `test/model/limits`"},
-	{"use", Hash, "dts:{p}:use:<limit>", "in the partition that the name of a limit belongs to: how many slots each partition may use, by its number: `<version> <count> <tokens> <waits since ms> <asked ms>`, and ` <least> <waits for tokens since ms> <least tokens> <asks again ms>` while it waits for tokens, or for several slots. `@` has when the bucket of the rate is full again, in ms. It expires an hour after the last slot was given back, or when the bucket is full"},
+	{"use", Hash, "dts:{p}:use:<limit>", "in the partition that the name of a limit belongs to: how many slots each partition may use, by its number: `<version> <count> <tokens> <waits since ms> <asked ms>`, and ` <least> <waits for tokens since ms> <least tokens> <asks again ms>` while it waits for tokens, or for several slots. `@` has when the bucket of the rate is full again, in ms. It expires five minutes after the last slot was given back, or when the bucket is full"},
 	{"queued", ZSet, "dts:{p}:queued", "queued tasks, by the time at which the leader looks after their delivery"},
 	{"running", ZSet, "dts:{p}:running", "running tasks, by the time of the start"},
 	{"held", ZSet, "dts:{p}:held", "running tasks, by the end of their run lease"},

@@ -1,12 +1,12 @@
 -- bucket: the tokens of a rate, as of the generic cell rate algorithm (GCRA): one time says when the bucket is full
--- again. Bucket in internal/limit is the same in Go, and a test compares both.
+-- again. Bucket in internal/limit has the same rule in Go, without what is kept for others. A test compares both.
 -- includes: clock, number
 
 local LATER = 100 -- ms
 
--- take_tokens takes up to so many tokens of a limit, whose key that is, and none if there are fewer than least besides
--- those that are kept. It returns how many it took, and when there are so many, false if they are there now. per is in
--- ms.
+-- take_tokens takes tokens of the limit with that key: as many as are wanted, but only a multiple of least, and none of
+-- those that are kept for others. It returns how many it took, and when there are enough for a task: false for now. per
+-- is in ms.
 local function take_tokens(key, rate, per, burst, wanted, least, kept)
   local each, full = per / rate, math.max(tonumber(redis.call('HGET', key, '@') or 0), now)
   local size = burst * each

@@ -1,5 +1,5 @@
--- holder: as what a task is among the holders of limits. It is one member of their set for each slot that it needs, so
--- that the number of members is how many slots are held: "default:x", "default:x 2", "default:x 3".
+-- holder: the holders of a limit are a set, with one member for each slot. A task that needs three slots is three
+-- members: "default:x", "default:x 2", "default:x 3".
 -- includes: nothing
 
 -- cost_in returns how many slots a task needs of each of the limits in a text: it begins with the number if that is

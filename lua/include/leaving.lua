@@ -22,7 +22,8 @@ end
 local function leave(place, member, due, record)
   local name, rank = name_of(place), rank_of(due, place.ahead)
   if not name or is_broken(name) then
-    return stay_on_wheel(member, not name and LIMITED_PAUSE or nil)
+    local is_moved = string.sub(place.reach or '', 1, 1) == '^'
+    return stay_on_wheel(member, not name and LIMITED_PAUSE or nil, is_moved)
   end
   note_limits(member, place.limits)
   more[name] = (more[name] or 0) + 1

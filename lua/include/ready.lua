@@ -15,9 +15,11 @@ local function is_broken(name)
   return kind_of(name) ~= 'zset' and kind_of(name) ~= 'none'
 end
 
--- stay_on_wheel has the leader look at a due task again after a pause.
-local function stay_on_wheel(member, pause)
-  put_later(wheel_key, int(now + (pause or BROKEN_PAUSE)), member)
+-- stay_on_wheel has the leader look at a due task again after a pause. is_moved says that a node has given it up.
+local function stay_on_wheel(member, pause, is_moved)
+  local due = now + (pause or BROKEN_PAUSE)
+  later.due = math.min(later.due, due)
+  put_later(wheel_key, is_moved and string.format('%.1f', due - MOVED_MARK) or int(due), member)
 end
 
 -- note_limits notes under which limits a task waits, so that it is found in its lane.

@@ -1,7 +1,7 @@
 -- unheld: tasks whose states say that they hold slots of limits, and that hold none.
 -- includes: clock, number, state, findings, damage, holder
 
--- holds_slot returns whether the state of a task says that it holds a slot of a limit, and so many.
+-- holds_slot returns whether the state of a task says that it holds at least that many slots of a limit.
 local function holds_slot(text, limit, number)
   local is_live = string.find(text, '^queued ') or string.find(text, '^running ')
   local limits = is_live and limits_in(text) or ''

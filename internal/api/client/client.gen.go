@@ -1154,7 +1154,8 @@ type ClientInterface interface {
 	// PauseLimitWithBody Pause a limit
 	//
 	// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
-	// created, and has only the pause. A second pause replaces the first.
+	// created, and ends with the pause: until then it allows what the limit allows that applies to it, such as `key:*`. A second pause
+	// replaces the first.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1164,7 +1165,8 @@ type ClientInterface interface {
 	// PauseLimit Pause a limit
 	//
 	// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
-	// created, and has only the pause. A second pause replaces the first.
+	// created, and ends with the pause: until then it allows what the limit allows that applies to it, such as `key:*`. A second pause
+	// replaces the first.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1173,7 +1175,7 @@ type ClientInterface interface {
 
 	// ResumeLimit Resume a paused limit
 	//
-	// Harmless if it is not paused. A limit that has only a pause is deleted.
+	// Harmless if it is not paused. A limit that was created for its pause is deleted, so that a second call finds none.
 	//
 	// Corresponds with POST /v1/limits/{name}/resume (the `ResumeLimit` operationId).
 	ResumeLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2620,7 +2622,8 @@ func (c *Client) SetLimit(ctx context.Context, name LimitName, params *SetLimitP
 // PauseLimitWithBody Pause a limit
 //
 // No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
-// created, and has only the pause. A second pause replaces the first.
+// created, and ends with the pause: until then it allows what the limit allows that applies to it, such as `key:*`. A second pause
+// replaces the first.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2640,7 +2643,8 @@ func (c *Client) PauseLimitWithBody(ctx context.Context, name LimitName, content
 // PauseLimit Pause a limit
 //
 // No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
-// created, and has only the pause. A second pause replaces the first.
+// created, and ends with the pause: until then it allows what the limit allows that applies to it, such as `key:*`. A second pause
+// replaces the first.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2659,7 +2663,7 @@ func (c *Client) PauseLimit(ctx context.Context, name LimitName, body PauseLimit
 
 // ResumeLimit Resume a paused limit
 //
-// Harmless if it is not paused. A limit that has only a pause is deleted.
+// Harmless if it is not paused. A limit that was created for its pause is deleted, so that a second call finds none.
 //
 // Corresponds with POST /v1/limits/{name}/resume (the `ResumeLimit` operationId).
 func (c *Client) ResumeLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -11287,7 +11291,8 @@ type ClientWithResponsesInterface interface {
 	// PauseLimitWithBodyWithResponse Pause a limit
 	//
 	// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
-	// created, and has only the pause. A second pause replaces the first.
+	// created, and ends with the pause: until then it allows what the limit allows that applies to it, such as `key:*`. A second pause
+	// replaces the first.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11297,7 +11302,8 @@ type ClientWithResponsesInterface interface {
 	// PauseLimitWithResponse Pause a limit
 	//
 	// No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
-	// created, and has only the pause. A second pause replaces the first.
+	// created, and ends with the pause: until then it allows what the limit allows that applies to it, such as `key:*`. A second pause
+	// replaces the first.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11306,7 +11312,7 @@ type ClientWithResponsesInterface interface {
 
 	// ResumeLimitWithResponse Resume a paused limit
 	//
-	// Harmless if it is not paused. A limit that has only a pause is deleted.
+	// Harmless if it is not paused. A limit that was created for its pause is deleted, so that a second call finds none.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17747,7 +17753,8 @@ func (c *ClientWithResponses) SetLimitWithResponse(ctx context.Context, name Lim
 // PauseLimitWithBodyWithResponse Pause a limit
 //
 // No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
-// created, and has only the pause. A second pause replaces the first.
+// created, and ends with the pause: until then it allows what the limit allows that applies to it, such as `key:*`. A second pause
+// replaces the first.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17763,7 +17770,8 @@ func (c *ClientWithResponses) PauseLimitWithBodyWithResponse(ctx context.Context
 // PauseLimitWithResponse Pause a limit
 //
 // No task of the limit is handed over until the pause ends. What was handed over goes on. If there is no limit of that name, it is
-// created, and has only the pause. A second pause replaces the first.
+// created, and ends with the pause: until then it allows what the limit allows that applies to it, such as `key:*`. A second pause
+// replaces the first.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17778,7 +17786,7 @@ func (c *ClientWithResponses) PauseLimitWithResponse(ctx context.Context, name L
 
 // ResumeLimitWithResponse Resume a paused limit
 //
-// Harmless if it is not paused. A limit that has only a pause is deleted.
+// Harmless if it is not paused. A limit that was created for its pause is deleted, so that a second call finds none.
 //
 // Returns a wrapper object for the known response body format(s).
 //

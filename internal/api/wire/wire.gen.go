@@ -1508,8 +1508,13 @@ type AttemptEnd struct {
 	// Outcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
 	// `snoozed` has the task run again after `retry_after`. `interrupted`, as the worker shuts down, and `moved`, so
 	// that another worker goes on, have it run again at once. None of them counts for `retry.max_attempts`. After 1,000
-	// attempts, or later than `retry.max_elapsed` allows, they count as failures.
+	// attempts, or later than `retry.max_elapsed` allows, they count as failures; a move that somebody asked for is never too late.
 	Outcome AttemptEndOutcome `json:"outcome"`
+
+	// PauseKeys Pauses the limits of the task's limit keys for that time, 1s to 1h, as a service asked for fewer calls: no task
+	// starts that shares a key with this one. The next attempt waits at least that long. A task without a limit key
+	// pauses nothing.
+	PauseKeys *Duration `json:"pause_keys,omitempty"`
 
 	// Permanent No further attempt can succeed, so there is none.
 	Permanent *bool `json:"permanent,omitempty"`
@@ -1528,7 +1533,7 @@ type AttemptEnd struct {
 // AttemptEndOutcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
 // `snoozed` has the task run again after `retry_after`. `interrupted`, as the worker shuts down, and `moved`, so
 // that another worker goes on, have it run again at once. None of them counts for `retry.max_attempts`. After 1,000
-// attempts, or later than `retry.max_elapsed` allows, they count as failures.
+// attempts, or later than `retry.max_elapsed` allows, they count as failures; a move that somebody asked for is never too late.
 type AttemptEndOutcome string
 
 // AttemptList defines model for AttemptList.
@@ -2492,7 +2497,7 @@ type LimitEntry struct {
 	// By Who set, paused or resumed it last; left out if nobody knows.
 	By *string `json:"by,omitempty"`
 
-	// Held Tasks of the limit that are queued or running and hold a slot.
+	// Held Slots of its tasks that are queued or running. A task of the cost 3 has three.
 	Held int `json:"held"`
 
 	// Name Example: key:*
@@ -2507,16 +2512,19 @@ type LimitEntry struct {
 	// Paused Whether no task is handed over.
 	Paused bool `json:"paused"`
 
+	// PausedBy Who paused it; left out if nobody knows.
+	PausedBy *string `json:"paused_by,omitempty"`
+
 	// PausedUntil When the pause ends; left out if it lasts until somebody resumes the limit.
 	PausedUntil *Time `json:"paused_until,omitempty"`
 
 	// Per A second, a minute or an hour; always beside `rate`.
 	Per *LimitPer `json:"per,omitempty"`
 
-	// Rate How many tasks may be handed over in the time `per`; left out if any number may.
+	// Rate How many tasks may be handed over in the time `per`, if each has the cost 1; left out if any number may.
 	Rate *int `json:"rate,omitempty"`
 
-	// Slots How many tasks may be queued or running at once; left out if any number may.
+	// Slots How many tasks may be queued or running at once, if each has the cost 1; left out if any number may.
 	Slots *int `json:"slots,omitempty"`
 
 	// Uses Up to 20 of these, those with most waiting tasks first.
@@ -2572,7 +2580,7 @@ type LimitRule struct {
 
 // LimitUse How much of a limit with `*` a key, type, queue or namespace uses.
 type LimitUse struct {
-	// Held Its tasks that are queued or running and hold a slot.
+	// Held Slots of its tasks that are queued or running.
 	Held int `json:"held"`
 
 	// Name Example: key:tenant-7

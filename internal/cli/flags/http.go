@@ -19,11 +19,12 @@ type HTTPCall struct {
 	SuccessCodes []string
 	RetryCodes   []string
 	Expect       *string
+	PauseKeys    bool
 	Certificate  Certificate
 }
 
 // HTTPCallNames are the names of the flags of HTTPCall.
-var HTTPCallNames = append([]string{"method", "header", "data", "success-codes", "retry-codes", "expect"}, certificateNames...)
+var HTTPCallNames = append([]string{"method", "header", "data", "success-codes", "retry-codes", "expect", "pause-keys"}, certificateNames...)
 
 // Bind adds the flags.
 func (h *HTTPCall) Bind(f *pflag.FlagSet) {
@@ -33,6 +34,7 @@ func (h *HTTPCall) Bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&h.SuccessCodes, "success-codes", nil, "which statuses are a success, as 200,404 or 200-299")
 	f.StringSliceVar(&h.RetryCodes, "retry-codes", nil, "which 4xx statuses are tried again, besides 408, 409, 425 and 429")
 	String(f, &h.Expect, "expect", `what the answer must be like, as '{"contains": "ok"}'; @FILE, or @- for standard input`)
+	f.BoolVar(&h.PauseKeys, "pause-keys", false, "an answer 429 with Retry-After pauses the limits of the task's --limit-key")
 	h.Certificate.bind(f)
 }
 
@@ -45,6 +47,7 @@ type httpPayload struct {
 	SuccessCodes []any             `json:"success_codes,omitempty"`
 	RetryCodes   []any             `json:"retry_codes,omitempty"`
 	Expect       json.RawMessage   `json:"expect,omitempty"`
+	Pause        string            `json:"pause,omitempty"`
 	TLS          *tlsPayload       `json:"tls,omitempty"`
 }
 
@@ -58,6 +61,9 @@ func (h *HTTPCall) Payload(stdin io.Reader, url string) (json.RawMessage, error)
 		headers[name] = strings.TrimSpace(value)
 	}
 	p := httpPayload{Method: h.Method, URL: url, Headers: headers, SuccessCodes: codesOf(h.SuccessCodes), RetryCodes: codesOf(h.RetryCodes)}
+	if h.PauseKeys {
+		p.Pause = "key"
+	}
 	if p.Expect, err = JSON(stdin, "--expect", h.Expect); err != nil {
 		return nil, err
 	}

@@ -79,7 +79,8 @@ func newResumeCommand(f *command.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "resume NAME", Short: "End the pause of a limit", Args: command.ExactArgs("NAME"),
 		Annotations: command.Asks("resumeLimit"),
-		Long: `resume ends the pause of a limit, which keeps its slots and its rate. A limit that has only a pause is deleted.
+		Long: `resume ends the pause of a limit, which keeps its slots and its rate. A limit that was created for
+its pause is deleted.
 Resuming a limit that is not paused changes nothing.`,
 		Example: `  dtsctl limit resume key:tenant-7`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,30 @@ func TestSet_SendsWhatTheLimitAllows(t *testing.T) {
 		t.Errorf("it sends %s", got)
 	}
 	s.Pipe().Run(t, "limit", "set", "all", "--slots", "1", "-o", "json").Expect(t, 0, "", "")
+}
+
+func TestSet_SaysWhatWouldChange(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("PUT /v1/limits/{name}", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("dry_run") != "true" {
+			t.Errorf("it asks %s", r.URL)
+		}
+		w.Header().Set("Dts-Change", "changed")
+		w.WriteHeader(http.StatusNoContent)
+	})
+	s.Terminal().Run(t, "limit", "set", "all", "--slots", "5", "--dry-run").
+		Expect(t, 0, "all would be changed\n", "")
+}
+
+func TestPause_LastsUntilATime(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("POST /v1/limits/{name}/pause", 204, nil)
+	s.Pipe().Run(t, "limit", "pause", "key:a", "--until", "2030-01-02T06:00:00Z").Expect(t, 0, "key:a\tpaused\n", "")
+	if got := s.Last().Body; got != `{"until":"2030-01-02T06:00:00Z"}` {
+		t.Errorf("it sends %s", got)
+	}
+	s.Pipe().Run(t, "limit", "pause", "key:a", "--until", "2030-01-02T06:00:00Z", "--for", "1h").Expect(t, 2, "",
+		"dtsctl: --for and --until: give one of them, not both\nRun 'dtsctl limit pause --help' for what it takes.\n")
 }
 
 func TestSet_RefusesFlagsThatDoNotFit(t *testing.T) {

@@ -28,9 +28,9 @@ func newListCommand(f *command.Factory) *cobra.Command {
 
 ` + columnHelp + `
 
-Held is how many tasks of the limit are queued or running, and waiting how many are due and wait in DTS. With "*" in
-the name, both are those of all its keys, types, queues or namespaces; "dtsctl limit get" shows each. Paused is until
-when, or "yes" if it is until somebody resumes the limit.`,
+Held is how many slots its queued and running tasks have, and waiting how many of its tasks are due and wait in DTS.
+With "*" in the name, both are those of all its keys, types, queues or namespaces; "dtsctl limit get" shows each. Paused
+is until when, or "yes" if it is until somebody resumes the limit.`,
 		Example: `  dtsctl limit list`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}

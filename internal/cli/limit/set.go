@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/command"
@@ -16,11 +17,12 @@ type setOptions struct {
 	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
-	Limit string
-	Slots *int
-	Rate  *int
-	Per   *string
-	Burst *int
+	Limit  string
+	DryRun bool
+	Slots  *int
+	Rate   *int
+	Per    *string
+	Burst  *int
 }
 
 func newSetCommand(f *command.Factory) *cobra.Command {
@@ -28,8 +30,8 @@ func newSetCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Set what a limit allows", Args: command.ExactArgs("NAME"),
 		Annotations: command.Asks("setLimit"),
-		Long: `set creates a limit, or replaces what it allows. A pause stays. Leaders follow at once, and in 10 s at the
-latest. What was handed over goes on. A new limit counts tasks that are handed over from then on.
+		Long: `set creates a limit, or replaces all that it allows: a rate that is not given again is gone. A pause stays. Leaders
+follow at once, and in 10 s at the latest. What was handed over goes on. A new limit counts tasks that are handed over from then on.
 
 ` + names,
 		Example: `  dtsctl limit set 'key:*' --slots 5
@@ -39,11 +41,12 @@ latest. What was handed over goes on. A new limit counts tasks that are handed o
 			return setRun(cmd.Context(), opts)
 		},
 	}
-	flags.Int(cmd.Flags(), &opts.Slots, "slots", "how many tasks may be queued or running at once")
-	flags.Int(cmd.Flags(), &opts.Rate, "rate", "how many tasks may be handed over in the time --per")
+	flags.Int(cmd.Flags(), &opts.Slots, "slots", "how many tasks may be queued or running at once, 1 to 1000000")
+	flags.Int(cmd.Flags(), &opts.Rate, "rate", "how many tasks may be handed over in the time --per, 1 to 1000000")
 	flags.String(cmd.Flags(), &opts.Per, "per", "a second, a minute or an hour: 1s, 1m or 1h; with --rate")
 	flags.Int(cmd.Flags(), &opts.Burst, "burst",
-		"how many tasks may be handed over at once after a rest (default: as --rate)")
+		"how many tasks may be handed over at once after a rest, 1 to 1000000 (default: as --rate)")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "say what would change, and change nothing")
 	command.Complete(cmd, "per", string(wire.PerSecond), string(wire.PerMinute), string(wire.PerHour))
 	return cmd
 }
@@ -60,8 +63,12 @@ func setRun(ctx context.Context, opts *setOptions) error {
 	if opts.Per != nil {
 		in.Per = new(wire.LimitPer(*opts.Per))
 	}
-	if _, err := rest.Read[struct{}](c.SetLimitWithResponse(ctx, opts.Limit, nil, in)); err != nil {
+	reply, err := c.SetLimitWithResponse(ctx, opts.Limit, &client.SetLimitParams{DryRun: &opts.DryRun}, in)
+	if _, err := rest.Read[struct{}](reply, err); err != nil {
 		return err
+	}
+	if opts.DryRun {
+		return printDone(opts.Printer, opts.Limit, "would be "+reply.HTTPResponse.Header.Get("Dts-Change"))
 	}
 	return printDone(opts.Printer, opts.Limit, "set")
 }

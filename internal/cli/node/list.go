@@ -145,10 +145,14 @@ func rolesOf(n wire.Node) any {
 	return printer.List(n.Roles)
 }
 
-// runningOf is how many of its slots a node uses; "" if it runs no tasks.
+// runningOf is how many of its slots a node uses, or how many tasks are left if it drains; "" if it runs no tasks.
 func runningOf(n wire.Node) any {
-	if !slices.Contains(n.Roles, config.RoleWorker) {
+	drains := n.State == wire.Draining || n.Cordon != nil && n.State == wire.Alive && wire.Value(n.Cordon.Drain)
+	switch {
+	case !slices.Contains(n.Roles, config.RoleWorker):
 		return ""
+	case drains:
+		return fmt.Sprintf("%d left", n.Running)
 	}
 	return fmt.Sprintf("%d of %d", n.Running, n.Capacity)
 }

@@ -83,6 +83,36 @@ func TestList_AsksForNodesThatMatch(t *testing.T) {
 	}
 }
 
+// A person who drains a node sees how many tasks are left there.
+func TestList_SaysWhatIsLeftOnANodeThatDrains(t *testing.T) {
+	t.Parallel()
+	s := clitest.Start(t)
+	node := func(id string, state wire.NodeState, drain *bool) wire.Node {
+		n := wire.Node{
+			ID: id, State: state, Roles: []string{"worker"}, Capacity: 4, Running: 3,
+			Partitions: []int{}, Queues: map[string]int{}, StartedAt: wire.At(clitest.Now), LastBeat: wire.At(clitest.Now),
+		}
+		if drain != nil {
+			n.Cordon = &wire.NodeCordon{Of: id, Drain: drain, Since: wire.At(clitest.Now)}
+		}
+		return n
+	}
+	s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{
+		node("stops", wire.Draining, nil), node("drains", wire.Alive, new(true)), node("cordoned", wire.Alive, new(false)),
+		node("gone", wire.Dead, new(true)), node("works", wire.Alive, nil),
+	}})
+	out := s.Terminal().Run(t, "node", "list").Out
+	for id, want := range map[string]string{
+		"stops": "3 left", "drains": "3 left", "cordoned": "3 of 4", "gone": "3 of 4", "works": "3 of 4",
+	} {
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, id) && !strings.Contains(line, " "+want+" ") {
+				t.Errorf("want %s: %s", want, line)
+			}
+		}
+	}
+}
+
 func TestList_FitsATerminal(t *testing.T) {
 	t.Parallel()
 	s := clitest.Start(t)

@@ -57,6 +57,10 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 			[]string{"--every", "1s", "--http", "https://e.x", "-X", "GET", "-H", "A: b", "--success-codes", "204"},
 			`{"every":"1s","task":{"payload":{"method":"GET","url":"https://e.x","headers":{"A":"b"},"success_codes":[204]},"type":"http"}}`,
 		},
+		"a URL that pauses its keys": {
+			[]string{"--every", "1s", "--http", "https://e.x", "--limit-key", "a", "--pause-keys"},
+			`{"every":"1s","task":{"limit_key":"a","payload":{"url":"https://e.x","pause":"key"},"type":"http"}}`,
+		},
 		"a gRPC server": {
 			[]string{
 				"--every", "1s", "--grpc", "a:1", "--method", "b.C/D", "-d", `{"n": 1}`, "--metadata", "Authorization: x", "--tls-server-name", "b",

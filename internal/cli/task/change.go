@@ -34,8 +34,8 @@ func newChangeCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "change ID", Aliases: []string{"update"}, Short: "Change a task that waits", Args: command.ExactArgs("ID"),
 		Annotations: command.Asks("changeTask"),
-		Long: `change changes the time, queue, payload, priority, fair key, weight, limit keys, or where it runs, of a task
-that waits: for its time, for room in its queue, or for a worker to take it. Everything else stays as it is. Another
+		Long: `change changes the time, queue, payload, priority, fair key, weight, limit keys, cost, or where it runs, of
+a task that waits: for its time, for room in its queue, or for a worker to take it. Everything else stays as it is. Another
 fair key has the weight 1, unless --fair-weight names one; --fair-key "" removes the key and its weight, and
 --limit-key "" removes the limit keys. --select, --prefer and --route replace what the task has: all preferences, and
 the route with all that belongs to it. --select "", --prefer "" and --route any remove it.`,
@@ -70,7 +70,7 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	sameTurn := opts.Precedence == (flags.Precedence{}) && !opts.Reach.Given()
 	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil && sameTurn {
 		return command.Usagef("nothing to change: give --at, --delay, --queue, --payload, --priority, --fair-key, " +
-			"--fair-weight, --limit-key, --select, --prefer or --route")
+			"--fair-weight, --limit-key, --cost, --select, --prefer or --route")
 	}
 	prefer, err := opts.Reach.Prefer()
 	if err != nil {

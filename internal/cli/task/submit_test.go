@@ -77,6 +77,10 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 			[]string{"http", "https://e.x", "--limit-key", "a", "--cost", "5", "--slots", "2"}, "",
 			`{"cost":5,"limit_key":"a","payload":{"url":"https://e.x"},"slots":2,"type":"http"}`,
 		},
+		"http that pauses its keys": {
+			[]string{"http", "https://e.x", "--limit-key", "a", "--pause-keys"}, "",
+			`{"limit_key":"a","payload":{"url":"https://e.x","pause":"key"},"type":"http"}`,
+		},
 		"http with a turn":  {[]string{"http", "https://e.x", "--priority", "0"}, "", `{"payload":{"url":"https://e.x"},"priority":0,"type":"http"}`},
 		"shell with a turn": {[]string{"shell", "--fair-key", "k", "--", "true"}, "", `{"fair_key":"k","payload":{"command":["true"]},"type":"shell"}`},
 		"the rest": {

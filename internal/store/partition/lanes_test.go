@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/handover"
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // inLane creates tasks of the type shell and has a leader put them into their lane; they are in one partition.
@@ -114,5 +117,69 @@ func TestLane_ItsTasksCanBeSeenChangedAndCancelled(t *testing.T) {
 	}
 	if n, err := w.Backlog(w.Ctx); err != nil || len(n) != 0 {
 		t.Errorf("the backlog is %v, %v", n, err)
+	}
+}
+
+// fillLanes lists names of lanes in the partition of a task, until there is room for so many more.
+func fillLanes(w *storetest.World, t *testing.T, in task.Ref, free int) (names []any) {
+	t.Helper()
+	for i := range contract.LanesLimit - free {
+		names = append(names, fmt.Sprintf("default * k%d 1", i))
+	}
+	testkit.Must(t, w.DB.SAdd(w.Ctx, string(w.KeysOf(in).Backlog()), names...).Err())
+	return names
+}
+
+// Beyond the lanes of a partition, a task that cannot wait with others is put off by a second, until there is a lane.
+// It holds no slot, and others go on.
+func TestClaim_PutsOffTasksWithoutALane(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		def  task.Definition
+		lane handover.Lane
+	}{
+		"limits": {task.Definition{LimitKey: "new"}, laneUnder("key:new")},
+		"reach":  {task.Definition{Type: "report", Reach: inEurope}, european},
+		"both": {task.Definition{Type: "report", Reach: inEurope, LimitKey: "new"}, handover.Lane{
+			Queue: task.DefaultQueue, Type: "report", Fair: handover.Fair{Limits: "key:new"}, Reach: inEurope,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			c.def.Ref = w.NameIn(0, task.DefaultNamespace, "beyond")
+			wheel := string(w.KeysOf(c.def.Ref).Wheel())
+			names := fillLanes(w, t, c.def.Ref, 0)
+			d := newDesk(t, w, c.def.Ref, map[string]limit.Rule{"key:*": {Slots: 1}})
+			d.known = true
+			w.Create(c.def)
+			for round := range 2 {
+				free := w.Create(task.Definition{Ref: w.NameIn(0, task.DefaultNamespace, fmt.Sprint("free", round))}).Ref
+				claimed := d.claim(handover.Lane{Queue: "other"}, 1, nil)
+				if diff := cmp.Diff(map[string]string{free.ID: ""}, nodesOf(claimed)); diff != "" {
+					t.Fatalf("round %d: claimed (-want +got):\n%s", round, diff)
+				}
+				got, want := w.Get(c.def.Ref), claimed.Now.Add(time.Second)
+				if got.State != task.Scheduled || !got.DueAt.Equal(want) || !claimed.Next.Equal(want) {
+					t.Errorf("round %d: it is %s, due at %s, and the next look is at %s; want it due at %s",
+						round, got.State, got.DueAt, claimed.Next, want)
+				}
+				if held := d.holders(c.def.Ref, "key:new"); len(held) > 0 || len(claimed.Backlog) > 0 {
+					t.Errorf("round %d: %v hold a slot, and %v wait", round, held, claimed.Backlog)
+				}
+				due := redis.Z{Score: float64(claimed.Now.UnixMilli()), Member: c.def.Ref.String()} // a second later
+				testkit.Must(t, w.DB.ZAdd(w.Ctx, wheel, due).Err())
+			}
+			testkit.Must(t, w.DB.SRem(w.Ctx, string(w.KeysOf(c.def.Ref).Backlog()), names...).Err())
+			claimed := d.claim(handover.Lane{Queue: "other"}, 1, nil)
+			if _, waits := claimed.Backlog[c.lane]; !waits {
+				t.Errorf("with a lane, %v wait, want %v", claimed.Backlog, c.lane)
+			}
+			w.CheckSets()
+			if n := len(d.takeOf(c.lane, 1, "n1").Deliveries); n != 1 {
+				t.Errorf("with a lane, %d were claimed", n)
+			}
+			w.CheckSets()
+		})
 	}
 }

@@ -104,7 +104,8 @@ func (l *Leader) Settle(ctx context.Context, home int, asks []limit.Ask) ([]limi
 	}
 	for i, a := range asks {
 		call.Limits[i] = lua.SettleLimit{
-			Limit: a.Limit, Version: a.Version, Have: a.Have, Want: a.Want, Least: a.Least, Tokens: a.Tokens, Start: a.Start,
+			Limit: a.Limit, Version: a.Version, Have: a.Have, Want: a.Want, Least: a.Least,
+			Tokens: a.Tokens, Start: a.LeastTokens,
 			Slots: a.Rule.Slots, Rate: a.Rule.Rate, Per: a.Rule.Per, Burst: a.Rule.Tokens(),
 		}
 	}

@@ -44,6 +44,7 @@ type desk struct {
 	*partition.Leader
 	book  *limit.Book
 	table *limit.Table
+	known bool // it knows which lanes wait
 }
 
 func newDesk(t *testing.T, w *storetest.World, in task.Ref, rules map[string]limit.Rule) *desk {
@@ -97,6 +98,7 @@ func (d *desk) claim(lane handover.Lane, n int, needs []limit.Need, nodes ...str
 	d.t.Helper()
 	grant := storetest.Quotas
 	grant.Limits, grant.Slots = d.table, d.book.Grants(needs, d.table, time.Now())
+	grant.Known = d.known
 	grant.Lanes = handover.Quotas{lane: {Number: n, Nodes: nodes}}
 	claimed, err := d.Claim(d.w.Ctx, 100, grant, time.Second)
 	testkit.Must(d.t, err)
@@ -500,18 +502,45 @@ func TestSettle_KeepsWhatATaskNeeds(t *testing.T) {
 	}
 	one, other := w.NameIn(0, task.DefaultNamespace, "a"), w.NameIn(1, task.DefaultNamespace, "b")
 	got := []limit.Answer{
-		settle(one, limit.Ask{Version: 1, Have: 2, Tokens: 3, Start: 1}),
-		settle(other, limit.Ask{Version: 1, Want: 5, Least: 5, Tokens: 5, Start: 5}), // too little is free of both
-		settle(one, limit.Ask{Version: 2, Have: 2, Want: 1, Least: 1, Tokens: 1, Start: 1}),
+		settle(one, limit.Ask{Version: 1, Have: 2, Tokens: 3, LeastTokens: 1}),
+		settle(other, limit.Ask{Version: 1, Want: 5, Least: 5, Tokens: 5, LeastTokens: 5}), // too little is free of both
+		settle(one, limit.Ask{Version: 2, Have: 2, Want: 1, Least: 1, Tokens: 1, LeastTokens: 1}),
 		settle(one, limit.Ask{Version: 3}), // it gives back what it has, and wants nothing
 		settle(other, limit.Ask{Version: 1, Want: 5, Least: 5}),
-		settle(one, limit.Ask{Version: 3, Tokens: 1, Start: 1}),
+		settle(one, limit.Ask{Version: 3, Tokens: 1, LeastTokens: 1}),
 	}
 	for i, want := range []limit.Answer{
 		{Count: 2, Tokens: 3}, {}, {Count: 2, Wanted: true}, {Wanted: true}, {Count: 5}, {Tokens: 1},
 	} {
 		if got[i].Count != want.Count || got[i].Tokens != want.Tokens || got[i].Wanted != want.Wanted {
 			t.Errorf("answer %d is %+v, want %+v", i+1, got[i], want)
+		}
+	}
+}
+
+// The home forgets a limit soon after nothing of it is in use, but not while its bucket is not full.
+func TestSettle_ForgetsWhatNobodyUses(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	d := newDesk(t, w, anyTask, nil)
+	home := d.w.Partitions.HomeOf("key:a")
+	for version, c := range []struct {
+		have, tokens int
+		rate         int
+		least, most  time.Duration
+	}{
+		{1, 0, 0, -1, -1}, {0, 0, 0, time.Minute, 5 * time.Minute}, {0, 1, 1, 59 * time.Minute, time.Hour},
+	} {
+		a := limit.Ask{
+			Limit: "key:a", Version: version + 1, Have: c.have, Tokens: c.tokens,
+			Rule: limit.Rule{Slots: 5, Rate: c.rate, Per: time.Hour},
+		}
+		_, err := d.Settle(w.Ctx, home, []limit.Ask{a})
+		testkit.Must(t, err)
+		left, err := w.DB.PTTL(w.Ctx, string(w.Layout.Keys.Partition(home).Use("key:a"))).Result()
+		testkit.Must(t, err)
+		if left < c.least || left > c.most {
+			t.Errorf("after %+v, it expires in %s, want %s to %s", a, left, c.least, c.most)
 		}
 	}
 }

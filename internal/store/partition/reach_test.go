@@ -18,6 +18,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 const inEurope = "gpu,zone~in~(eu,us);;round"
@@ -209,6 +210,46 @@ func TestClaim_KnowsWhatWasGivenUp(t *testing.T) {
 		if again := claimTo(t, w, ref, own, "n1"); len(again.Deliveries) != 1 {
 			t.Errorf("what the node has not taken waits in %v", again.Backlog)
 		}
+	}
+}
+
+// A task that was given up moves also if its definition changes meanwhile, or if it can wait in its lane only later.
+func TestClaim_ForgetsNoMove(t *testing.T) {
+	t.Parallel()
+	other := handover.Lane{Queue: "other"}
+	change := func(w *storetest.World, ref task.Ref) {
+		after := w.Get(ref).Definition
+		after.Owner = "me"
+		_, err := w.Tasks.Change(w.Ctx, w.Get(ref).Definition, after, tasks.NewDue{}, 0)
+		testkit.Must(t, err)
+	}
+	for name, do := range map[string]func(w *storetest.World, ref task.Ref, lane string){
+		"changed on the wheel": func(w *storetest.World, ref task.Ref, _ string) { change(w, ref) },
+		"changed in its lane": func(w *storetest.World, ref task.Ref, _ string) {
+			claimTo(t, w, ref, other)
+			change(w, ref)
+		},
+		"its lane is broken": func(w *storetest.World, ref task.Ref, lane string) {
+			k := w.KeysOf(ref)
+			testkit.Must(t, w.DB.Set(w.Ctx, string(k.Ready(lane)), "x", 0).Err())
+			claimTo(t, w, ref, other)
+			testkit.Must(t, w.DB.Del(w.Ctx, string(k.Ready(lane))).Err())
+			testkit.Must(t, w.DB.ZIncrBy(w.Ctx, string(k.Wheel()), -10_000, ref.String()).Err()) // it is due again
+		},
+	} {
+		w := storetest.New(t)
+		testkit.Must(t, w.Store.Advance(w.Ctx, func(context.Context) ([]cluster.Node, error) { return nil, nil }))
+		ref := w.Create(task.Definition{Ref: anyTask}).Ref
+		end := tasks.End{Run: w.Begin(ref), State: task.Scheduled, Outcome: task.OutcomeMoved, Last: 26}
+		testkit.Must(t, w.Tasks.FinishEach(w.Ctx, []tasks.End{end})[0])
+		of := w.Get(ref)
+		lane := handover.Lane{Queue: of.Queue, Type: of.Type, Reach: "^" + of.MovedFrom + "^^"}
+		do(w, ref, lua.Lane{Queue: lane.Queue, Type: lane.Type, Reach: lane.Reach}.Name())
+		claimed := claimTo(t, w, ref, other)
+		if _, waits := claimed.Backlog[lane]; !waits || len(claimed.Deliveries) > 0 {
+			t.Errorf("%s: %+v were claimed, and %v wait", name, claimed.Deliveries, claimed.Backlog)
+		}
+		w.CheckSets()
 	}
 }
 

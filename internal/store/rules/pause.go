@@ -15,6 +15,7 @@ const (
 	MostPause  = time.Hour
 
 	pauseNoteLimit = 200 // bytes
+	pauseTimeout   = 2 * time.Second
 )
 
 // KeyPause pauses the limits of the keys of a task, for those whom the task calls: they want fewer calls for a while.
@@ -25,17 +26,15 @@ type KeyPause struct {
 	Note string        // why, cut to its limit
 }
 
+// pauseStep is how much longer a pause must last to replace another one: else each of many 429s would be written.
+const pauseStep = time.Second
+
 // PauseKeys pauses limits of keys by the clock of Redis, and shortens no pause. A key without a limit of its own gets
-// one that ends with the pause, and allows what the limit allows that applies to the key now. Errors: CodeInvalid if
-// there are too many limits, CodeUnavailable.
+// one that ends with the pause, as Pause says. Errors: CodeInvalid if there are too many limits, CodeUnavailable.
 func (r *Rules) PauseKeys(ctx context.Context, p KeyPause) error {
-	entries, _, err := r.All(ctx)
+	all, ending, err := r.rules(ctx)
 	if err != nil {
 		return err
-	}
-	all := make(limit.Rules, len(entries))
-	for _, e := range entries {
-		all[e.Name] = e.Rule
 	}
 	lasts, note := min(max(p.For, LeastPause), MostPause), task.Cut(p.Note, pauseNoteLimit)
 	var errs []error
@@ -43,21 +42,83 @@ func (r *Rules) PauseKeys(ctx context.Context, p KeyPause) error {
 		name := limit.Name{Kind: limit.Key, Of: key}
 		_, err := r.Change(ctx, name, p.By, func(e Entry, now time.Time) (Entry, error) {
 			until := now.Add(lasts).UTC().Truncate(time.Millisecond)
-			before := e.Rule
-			if before == (limit.Rule{}) {
-				before, _ = all.For(name)
-			}
-			if !before.Paused.Before(until) {
+			if until.Sub(e.allows(all).Paused) < pauseStep {
 				return e, nil
 			}
-			e.Ends = e.Ends || e.Rule == limit.Rule{}
-			e.Rule, e.Note = before, note
-			e.Rule.Paused = until
-			return e, nil
+			if e.Rule == (limit.Rule{}) && ending >= PausesMost {
+				return e, task.Invalid("name", "%d keys without a limit of their own are paused, and tasks pause no more", ending)
+			}
+			return e.paused(all, until, p.By, note), nil
 		})
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// Pause pauses a limit until a time, which until says by the clock of Redis. A name without a limit of its own gets one
+// that ends with the pause. It allows what the limit allows that applies to the name now, and its pause ends no earlier
+// than the pause of that one. Errors: CodeInvalid if there are too many limits, CodeUnavailable, those of until.
+func (r *Rules) Pause(
+	ctx context.Context, name limit.Name, by, note string, until func(now time.Time) (time.Time, error),
+) error {
+	all, _, err := r.rules(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = r.Change(ctx, name, by, func(e Entry, now time.Time) (Entry, error) {
+		end, err := until(now)
+		if before := e.allows(all).Paused; e.Rule == (limit.Rule{}) && before.After(end) {
+			end = before
+		}
+		return e.paused(all, end, by, note), err
+	})
+	return err
+}
+
+// rules returns all limits, and how many of them end with their pauses. Error: CodeUnavailable.
+func (r *Rules) rules(ctx context.Context) (all limit.Rules, ending int, _ error) {
+	entries, _, err := r.All(ctx)
+	all = make(limit.Rules, len(entries))
+	for _, e := range entries {
+		all[e.Name] = e.Rule
+		if e.Ends {
+			ending++
+		}
+	}
+	return all, ending, err
+}
+
+// allows is what a limit allows, or the one that applies to its name if there is none.
+func (e Entry) allows(all limit.Rules) limit.Rule {
+	if e.Rule == (limit.Rule{}) {
+		rule, _ := all.For(e.Name)
+		return rule
+	}
+	return e.Rule
+}
+
+// paused is the limit with a pause.
+func (e Entry) paused(all limit.Rules, until time.Time, by, note string) Entry {
+	e.Ends = e.Ends || e.Rule == limit.Rule{}
+	e.Rule, e.Pauser, e.Note = e.allows(all), by, note
+	e.Rule.Paused = until
+	return e
+}
+
+// PauseKeysOf pauses the limits of a task's keys, as its attempt asks for, and takes pauseTimeout at most. note says
+// why. A task without limit keys pauses nothing. Errors: those of PauseKeys.
+func (r *Rules) PauseKeysOf(ctx context.Context, t task.Task, lasts time.Duration, note string) error {
+	keys := t.LimitKeys()
+	if lasts == 0 || len(keys) == 0 || !r.l.HasLimits() {
+		return nil
+	}
+	by := "task " + t.ID
+	if t.Namespace != task.DefaultNamespace {
+		by += " in namespace " + t.Namespace
+	}
+	ctx, cancel := context.WithTimeout(ctx, pauseTimeout)
+	defer cancel()
+	return r.PauseKeys(ctx, KeyPause{Keys: keys, For: lasts, By: by, Note: note})
 }
 
 // hasEnded reports whether a limit has ended with its pause, so that it is none any more.

@@ -23,14 +23,15 @@ import (
 // Most is how many limits there may be. One whose name ends with "*" is one.
 const Most = 1000
 
+// PausesMost is how many limits may be such that end with their pauses, if a task is to make another one. So tasks keep
+// nobody from setting limits. Tasks that pause at the same moment may each make one more.
+const PausesMost = 500
+
 // Rules reads and writes the limits of an installation. It is safe for concurrent use.
 type Rules struct{ l *layout.Layout }
 
 // New returns the limits of an installation. It sends nothing to Redis.
 func New(l *layout.Layout) *Rules { return &Rules{l} }
-
-// UntilResumed is when a pause ends that lasts until somebody resumes the limit: the last second that RFC 3339 can say.
-var UntilResumed = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // Entry is a limit as it was set.
 type Entry struct {
@@ -39,7 +40,9 @@ type Entry struct {
 	By   string    // who set it, "" if nobody knows
 	At   time.Time // when
 	Note string    // why it is paused
-	Ends bool      // it was made for its pause, and ends with it
+	// Pauser is who paused it, "" if nobody knows, or if it is not paused.
+	Pauser string
+	Ends   bool // it was made for its pause, and ends with it
 }
 
 // stored is an entry as it is in Redis. Times and durations are in ms.
@@ -52,6 +55,7 @@ type stored struct {
 	By     string `json:"by,omitempty"`
 	At     int64  `json:"at,omitempty"`
 	Note   string `json:"note,omitempty"`
+	Pauser string `json:"paused_by,omitempty"`
 	Ends   bool   `json:"ends,omitempty"`
 }
 
@@ -66,7 +70,7 @@ func Parse(name, text string) (Entry, error) {
 		return Entry{}, fmt.Errorf("the limit %s cannot be read: %w", name, err)
 	}
 	e := Entry{
-		Name: n, By: s.By, At: time.UnixMilli(s.At), Note: s.Note, Ends: s.Ends,
+		Name: n, By: s.By, At: time.UnixMilli(s.At), Note: s.Note, Pauser: s.Pauser, Ends: s.Ends,
 		Rule: limit.Rule{Slots: s.Slots, Rate: s.Rate, Per: time.Duration(s.Per) * time.Millisecond, Burst: s.Burst},
 	}
 	if s.Paused > 0 {
@@ -81,7 +85,7 @@ func Parse(name, text string) (Entry, error) {
 func (e Entry) text() (string, error) {
 	s := stored{
 		Slots: e.Rule.Slots, Rate: e.Rule.Rate, Per: e.Rule.Per.Milliseconds(), Burst: e.Rule.Burst, By: e.By,
-		At: e.At.UnixMilli(), Note: e.Note, Ends: e.Ends,
+		At: e.At.UnixMilli(), Note: e.Note, Pauser: e.Pauser, Ends: e.Ends,
 	}
 	if !e.Rule.Paused.IsZero() {
 		s.Paused = e.Rule.Paused.UnixMilli()
@@ -184,8 +188,11 @@ func (r *Rules) write(ctx context.Context, name limit.Name, text, by, read strin
 	reply, err := redisx.Run(ctx, r.l.DB, call)
 	switch {
 	case redisx.RefusedWith(err, lua.CodeLimit):
-		return false, task.Invalid("name", "there are %d limits, and no more may be: delete another one, or set one for %q",
-			Most, string(name.Kind)+":*")
+		instead := ""
+		if name.Kind != limit.All {
+			instead = fmt.Sprintf(", or set one for %q", string(name.Kind)+":*")
+		}
+		return false, task.Invalid("name", "there are %d limits, and no more may be: delete another one%s", Most, instead)
 	case redisx.RefusedWith(err, lua.CodeChanged):
 		return false, err
 	case err != nil:

@@ -38,7 +38,7 @@ func TestSet_WritesWhatAllReads(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	want := []rules.Entry{
-		set(t, w, "key:*", limit.Rule{Slots: 1, Paused: rules.UntilResumed}),
+		set(t, w, "key:*", limit.Rule{Slots: 1, Paused: limit.UntilResumed}),
 		set(t, w, "key:a", limit.Rule{Rate: 5, Per: time.Minute, Burst: 9}),
 		set(t, w, "all", limit.Rule{Slots: 1_000_000}),
 	}

@@ -90,7 +90,7 @@
 //
 // A version is written in p before the home hears of it. So the caps name each limit whose home may have a count of p,
 // also if the count was granted and never used. A leader that begins finds it there. A field of caps may go when its
-// cap is 0 and the home was told so, with nothing wanted. The key of use may expire an hour after all of its counts are
+// cap is 0 and the home was told so, with nothing wanted. The key of use may expire minutes after all of its counts are
 // 0: no call with an older version can still come then.
 //
 // # Several limits
