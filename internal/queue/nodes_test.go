@@ -77,7 +77,7 @@ func TestDropNodeQueues_DeletesThoseOfNodesThatHaveGone(t *testing.T) {
 	}
 }
 
-// What waits in the queues of nodes waits in the queue of which they are.
+// What waits in the queue default@a of a node counts as waiting in default.
 func TestList_CountsWhatNodesHaveForThemselves(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
