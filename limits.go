@@ -142,6 +142,6 @@ func limitOf(l wire.LimitEntry) Limit {
 		LimitUse: LimitUse{l.Name, l.Held, l.Waiting}, Rule: rule, Paused: l.Paused, Until: wire.Value(l.PausedUntil).Time,
 		Note: wire.Value(l.Note), PausedBy: wire.Value(l.PausedBy), By: wire.Value(l.By), At: l.At.Time,
 		Names: wire.Value(l.Names),
-		Uses: each(l.Uses, func(u wire.LimitUse) LimitUse { return LimitUse{u.Name, u.Held, u.Waiting} }),
+		Uses:  each(l.Uses, func(u wire.LimitUse) LimitUse { return LimitUse{u.Name, u.Held, u.Waiting} }),
 	}
 }

@@ -182,7 +182,7 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"task shell --":                             "COMMAND is missing",
 		"task shell --env =x true":                  `--env: "=x" must be NAME=VALUE`,
 		"task change a": "nothing to change: give --at, --delay, --queue, --payload, --priority, --fair-key, " +
-			"--fair-weight, --limit-key, --select, --prefer or --route",
+			"--fair-weight, --limit-key, --cost, --select, --prefer or --route",
 
 		"task http u --route-load cpu": `--route-load: "cpu" must be NAME=VALUE`,
 		"task http u --prefer x:gpu": `--prefer: "x:gpu" must be WEIGHT:SELECTOR, as 10:zone=eu, ` +

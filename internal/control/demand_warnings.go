@@ -11,6 +11,7 @@ import (
 	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/route"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -48,29 +49,29 @@ func (c *Control) unreached(d task.Definition) string {
 }
 
 // tooDear names the limits that can never let a task start because of its cost.
-func (c *Control) tooDear(ctx context.Context, d task.Definition) (all []string) {
+func (c *Control) tooDear(ctx context.Context, d task.Definition) (texts []string) {
 	if !c.store.HasLimits() {
 		return nil
 	}
-	rules := c.rules.get(ctx, func(ctx context.Context) (limit.Rules, error) {
+	all := c.rules.get(ctx, func(ctx context.Context) (limit.Rules, error) {
 		entries, _, err := c.store.Rules.All(ctx)
-		return rulesOf(entries), err
+		return rules.Of(entries), err
 	})
-	for _, name := range rules.Of(limit.Subject{
+	for _, name := range all.Of(limit.Subject{
 		Keys: d.LimitKeys(), Type: d.Type, Queue: cmp.Or(d.Queue, task.DefaultQueue), Namespace: d.Namespace,
 	}) {
-		of, _ := rules.Which(name)
-		has := fmt.Sprintf("%d slots", rules[of].Slots)
-		switch rule := rules[of]; {
+		of, _ := all.Which(name)
+		has := fmt.Sprintf("%d slots", all[of].Slots)
+		switch rule := all[of]; {
 		case !rule.IsTooDear(d.Cost):
 			continue
 		case rule.Slots == 0 || d.Cost <= rule.Slots:
 			has = fmt.Sprintf("burst of %d", rule.Tokens())
 		}
 		const text = "cost: %d is more than the %s of %s: the task waits until somebody raises that limit"
-		all = append(all, fmt.Sprintf(text, d.Cost, has, of))
+		texts = append(texts, fmt.Sprintf(text, d.Cost, has, of))
 	}
-	return all
+	return texts
 }
 
 // rulesLifetime is how long it is used which limits there are. Changes by this node count at once.

@@ -175,16 +175,7 @@ func (i *LimitInfo) cut() {
 
 // tableOf returns the limits in the form that knows which one applies to a key, type, queue or namespace.
 func tableOf(entries []rules.Entry) *limit.Table {
-	return limit.NewTable(rulesOf(entries))
-}
-
-// rulesOf returns what limits allow, by their names.
-func rulesOf(entries []rules.Entry) limit.Rules {
-	all := make(limit.Rules, len(entries))
-	for _, e := range entries {
-		all[e.Name] = e.Rule
-	}
-	return all
+	return limit.NewTable(rules.Of(entries))
 }
 
 // limitNotFound says that no limit has that name, and which name may be meant.

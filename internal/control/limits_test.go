@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -245,4 +246,29 @@ func TestSetLimit_SaysWhatItChanges(t *testing.T) {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 	}
+}
+
+// A task whose payload pauses the limit of its key has a key, when it is submitted and when it is changed.
+func TestSubmit_RefusesAPauseOfNoKey(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	w.types = task.Types{"http": {PausesKey: func(payload json.RawMessage) bool { return string(payload) == `"pauses"` }}}
+	d := task.Definition{Ref: task.Ref{ID: "a"}, Type: "http", Payload: json.RawMessage(`"pauses"`), Delay: time.Hour}
+	refused := func(name string, err error) {
+		t.Helper()
+		if task.CodeOf(err) != task.CodeInvalid || !strings.Contains(err.Error(), "limit_key") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := w.Submit(w.ctx, me, d)
+	refused("without a key", err)
+	follows := task.Definition{Ref: task.Ref{ID: "b"}, Type: "http", Payload: json.RawMessage(`1`), Delay: time.Hour}
+	follows.OnEnd = &task.FollowUp{When: task.WhenEnded, Task: task.Definition{Type: "http", Payload: d.Payload}}
+	_, err = w.Submit(w.ctx, me, follows)
+	refused("of a follow-up", err)
+	d.LimitKey = "tenant-7"
+	_, err = w.Submit(w.ctx, me, d)
+	testkit.Must(t, err)
+	_, err = w.ChangeTask(w.ctx, me, "a", TaskChange{LimitKey: new("")})
+	refused("a change that removes the key", err)
 }

@@ -129,7 +129,7 @@ func validateEnding(e AttemptEnding) error {
 		{e.Wait == 0 && snoozed, "retry_after", "say when a snoozed task is to run again, as 5m"},
 		{e.Wait != 0 && atOnce, "retry_after", fmt.Sprintf(runsAtOnce, outcome)},
 		{e.Wait != 0 && !failed && !snoozed, "retry_after", "belongs to an attempt that failed"},
-		{e.Pause != 0 && (e.Pause < rules.LeastPause || e.Pause > rules.MostPause), "pause_keys", "must be 1s to 1h"},
+		{!isPause(e.Pause), "pause_keys", "must be 1s to 1h"},
 	} {
 		if rule.broken {
 			return task.Invalid(rule.field, "%s", rule.says)
@@ -137,6 +137,9 @@ func validateEnding(e AttemptEnding) error {
 	}
 	return nil
 }
+
+// isPause reports whether the keys of a task can be paused for that time, or 0 for no pause.
+func isPause(d time.Duration) bool { return d == 0 || d >= rules.LeastPause && d <= rules.MostPause }
 
 // AttemptEnding is how an attempt ended, as whoever ran it says.
 type AttemptEnding = tasks.Ending

@@ -66,8 +66,8 @@ func (s *share) mustCount(d demand, now time.Time) bool {
 // grant the same tokens again.
 func (s *share) isGranted() bool { return s.count > s.cap || s.granted > 0 }
 
-// isOutdated reports whether more tasks hold a slot than the cap says, or whether slots may be free of which the word
-// is lost, while this or another partition waits for some.
+// isOutdated reports whether more tasks hold a slot than the cap says, or whether slots may be free and
+// the word of that is lost, while this or another partition waits for some.
 func (s *share) isOutdated(now time.Time) bool {
 	isOld := (s.wanted || s.waits) && s.count > 0 && !s.isGranted() && now.Sub(s.counted) >= keepTime
 	return s.phase == ready && (s.holders > s.cap || isOld)

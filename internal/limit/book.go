@@ -153,7 +153,7 @@ func (b *Book) recount(limit string, s *share, version int) {
 }
 
 // look has a claim look whether slots are free for a task, once in a while: the word of that may be lost. While some
-// are free, as they are kept for a task that needs more, it must not: tasks behind that one would get them.
+// are free, as they are kept for a large task, it must not: smaller tasks behind it would get them.
 func (s *share) look(cost int, now time.Time) {
 	if s.phase == ready && s.count >= cost && s.holders >= s.count && now.Sub(s.looked) >= askPause {
 		s.holders, s.looked = s.count-cost, now

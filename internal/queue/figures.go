@@ -83,8 +83,8 @@ func (q *Queues) Get(ctx context.Context, name string) ([]Info, error) {
 	return infos, nil
 }
 
-// withNodes adds what nodes have for themselves of queues to these queues, and sorts them by name. A queue of which only
-// nodes have something is added.
+// withNodes adds what nodes have for themselves of queues to these queues, and sorts them by name. A queue is added
+// if only nodes have something of it.
 func withNodes(infos []Info) []Info {
 	of := func(i Info) string { name, _ := task.SplitNodeQueue(i.Name); return name }
 	slices.SortFunc(infos, func(a, b Info) int { return cmp.Or(cmp.Compare(of(a), of(b)), cmp.Compare(a.Name, b.Name)) })

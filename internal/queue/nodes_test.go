@@ -133,7 +133,7 @@ func TestAwaitRoom_CountsTheSlotsOfTasksThatHoldSeveral(t *testing.T) {
 	testkit.Must(t, testkit.Receive(t, ended, "the end of the consumer"))
 }
 
-// What waits in the queues of nodes waits in the queue of which they are.
+// What waits in the queue default@a of a node counts as waiting in default.
 func TestList_CountsWhatNodesHaveForThemselves(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)

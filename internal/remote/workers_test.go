@@ -36,6 +36,19 @@ func (members) View() cluster.View                        { return cluster.View{
 func (members) BeatNow()                                  {}
 func (members) RemoveGuest(context.Context, string) error { return nil }
 
+// seen is a list of nodes that a test sets. A session that begins anew reads it.
+type seen struct {
+	members
+	view atomic.Pointer[cluster.View]
+}
+
+func (s *seen) View() cluster.View {
+	if v := s.view.Load(); v != nil {
+		return *v
+	}
+	return cluster.View{}
+}
+
 // world is a store with a queue, and the sessions of a node.
 type world struct {
 	*storetest.World
@@ -43,6 +56,7 @@ type world struct {
 	t       *testing.T
 	metrics *telemetry.Metrics
 	queues  *queue.Queues
+	seen    seen
 	stop    func() error // has the node stop, as often as one likes
 	// onScript are functions that are called when a script with that name has run.
 	onScript sync.Map
@@ -63,7 +77,7 @@ func join(t *testing.T, on *storetest.World) *world {
 	}
 	w.queues = queue.New(queue.Options{DB: w.DB})
 	w.Workers = New(Options{
-		DB: w.DB, Store: w.Store, Members: members{}, Silence: 300 * time.Millisecond, Metrics: w.metrics, Log: slog.New(slog.DiscardHandler),
+		DB: w.DB, Store: w.Store, Members: &w.seen, Silence: 300 * time.Millisecond, Metrics: w.metrics, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -880,6 +894,7 @@ func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
 		t.Fatalf("it took %v, %v", runs, err)
 	}
 	view := w.cordonedView("w1", cluster.Cordon{})
+	w.seen.view.Store(&view)
 	if !w.NoteCordons(view) || w.NoteCordons(view) {
 		t.Error("it did not say once that something has changed")
 	}
@@ -899,6 +914,7 @@ func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
 	b := w.hand("b")
 	taken := make(chan []*tasks.Run, 1)
 	go func() { taken <- w.take(offer()) }()
+	w.seen.view.Store(nil)
 	w.NoteCordons(cluster.View{}) // in which nobody is cordoned
 	if runs := testkit.Receive(t, taken, "the attempt"); len(runs) != 1 || runs[0].Task.Ref != b {
 		t.Errorf("after the cordon it took %v", runs)

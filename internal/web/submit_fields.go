@@ -166,12 +166,18 @@ func (f payloadField) read(v *visit, text string) (any, error) {
 		}
 		return json.RawMessage(text), nil
 	case aBody:
-		start := strings.TrimLeft(text, " \t\n")
-		if (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) && json.Valid([]byte(text)) {
-			return json.RawMessage(text), nil
-		}
+		return bodyOf(text), nil
 	}
 	return text, nil
+}
+
+// bodyOf is a body that is an object or a list in JSON, or else the text itself.
+func bodyOf(text string) any {
+	start := strings.TrimLeft(text, " \t\n")
+	if (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) && json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return text
 }
 
 // linesOf is a list with each line, or the list that the text is as JSON. One line with blanks is mostly meant as

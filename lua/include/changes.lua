@@ -4,7 +4,7 @@
 
 local ADDED_AT_ONCE = 1000 -- members of a set: a task can have many
 local later = { removals = {}, entries = {}, deletions = {}, values = {}, additions = {} } -- by set or hash
-later.due = math.huge -- when the first of the due tasks is due again that stay on the wheel
+later.due = math.huge -- when the first of the tasks is due again that this script has put off
 local optional = {} -- keys of entries, and whether these may be lacking
 
 -- new_list adds a list of arguments for a key.

@@ -41,7 +41,7 @@ func limitsAreSet(_ *testing.T, n *node) {
 	n.shell("held", "exec sleep 600", fields{"limit_key": "tenant-7"})
 	b.awaitValue("how many tasks wait", `document.querySelector("#meters figure:nth-child(2) .val").innerText`, "1")
 	b.open("/tasks/default/held")
-	b.await("#verdict", "is paused until")
+	b.await("#verdict", "(their server is down) until")
 	b.click(`#verdict a[href="/limits/key:tenant-7"]`)
 	b.await("h1", "key:tenant-7")
 	b.click("#acts form button")

@@ -45,7 +45,7 @@ func TestPause_LastsUntilATime(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("POST /v1/limits/{name}/pause", 204, nil)
 	s.Pipe().Run(t, "limit", "pause", "key:a", "--until", "2030-01-02T06:00:00Z").Expect(t, 0, "key:a\tpaused\n", "")
-	if got := s.Last().Body; got != `{"until":"2030-01-02T06:00:00Z"}` {
+	if got := s.Last().Body; got != `{"until":"2030-01-02T06:00:00.000Z"}` {
 		t.Errorf("it sends %s", got)
 	}
 	s.Pipe().Run(t, "limit", "pause", "key:a", "--until", "2030-01-02T06:00:00Z", "--for", "1h").Expect(t, 2, "",

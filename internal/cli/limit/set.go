@@ -30,8 +30,9 @@ func newSetCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Set what a limit allows", Args: command.ExactArgs("NAME"),
 		Annotations: command.Asks("setLimit"),
-		Long: `set creates a limit, or replaces all that it allows: a rate that is not given again is gone. A pause stays. Leaders
-follow at once, and in 10 s at the latest. What was handed over goes on. A new limit counts tasks that are handed over from then on.
+		Long: `set creates a limit, or replaces all that it allows: a rate that is not given again is gone. A pause stays.
+Leaders follow at once, and in 10 s at the latest. What was handed over goes on. A new limit counts tasks that are
+handed over from then on.
 
 ` + names,
 		Example: `  dtsctl limit set 'key:*' --slots 5

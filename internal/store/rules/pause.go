@@ -56,8 +56,8 @@ func (r *Rules) PauseKeys(ctx context.Context, p KeyPause) error {
 }
 
 // Pause pauses a limit until a time, which until says by the clock of Redis. A name without a limit of its own gets one
-// that ends with the pause. It allows what the limit allows that applies to the name now, and its pause ends no earlier
-// than the pause of that one. Errors: CodeInvalid if there are too many limits, CodeUnavailable, those of until.
+// that ends with the pause. It allows what the limit allows that applies to the name now. If that limit is paused for
+// longer, the pause lasts as long. Errors: CodeInvalid if there are too many limits, CodeUnavailable, those of until.
 func (r *Rules) Pause(
 	ctx context.Context, name limit.Name, by, note string, until func(now time.Time) (time.Time, error),
 ) error {
@@ -78,14 +78,12 @@ func (r *Rules) Pause(
 // rules returns all limits, and how many of them end with their pauses. Error: CodeUnavailable.
 func (r *Rules) rules(ctx context.Context) (all limit.Rules, ending int, _ error) {
 	entries, _, err := r.All(ctx)
-	all = make(limit.Rules, len(entries))
 	for _, e := range entries {
-		all[e.Name] = e.Rule
 		if e.Ends {
 			ending++
 		}
 	}
-	return all, ending, err
+	return Of(entries), ending, err
 }
 
 // allows is what a limit allows, or the one that applies to its name if there is none.

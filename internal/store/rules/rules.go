@@ -227,6 +227,15 @@ func (r *Rules) texts(ctx context.Context) (texts map[string]string, now time.Ti
 	return texts, now, nil
 }
 
+// Of returns what limits allow, by their names.
+func Of(entries []Entry) limit.Rules {
+	all := make(limit.Rules, len(entries))
+	for _, e := range entries {
+		all[e.Name] = e.Rule
+	}
+	return all
+}
+
 // entries are limits by their texts, sorted by their names, without those that have ended with their pauses.
 func (r *Rules) entries(ctx context.Context, texts map[string]string, now time.Time) (entries, ended []Entry) {
 	for name, text := range texts {
