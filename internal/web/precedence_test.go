@@ -135,8 +135,8 @@ func TestScheduleFields_TakeThePrecedence(t *testing.T) {
 		w.expectDone(newSchedulePath, w.checked(newSchedulePath, form), "/schedules/shop/a?n=1&said=put")
 		got, err := w.control.GetSchedule(w.ctx, control.Caller{Namespace: "shop"}, "a")
 		if err != nil || got.Task.Priority != 9 || got.Task.FairKey != "customer-7" || got.Task.FairWeight != 3 ||
-			got.Task.LimitKey != "b,a" || got.Task.Reach != "gpu,zone~in~(eu,us);10*a=b|1*!spot;hash:61:" {
-			t.Errorf("%v, %+v", err, got.Task)
+			got.Task.LimitKey != "b,a" || got.Task.Reach != "gpu,zone~in~(eu,us);10*a=b|1*!spot;hash:61:;4" {
+			t.Errorf("%v, %+v, reach %q", err, got.Task, got.Task.Reach)
 		}
 	})
 }

@@ -40,7 +40,7 @@ func Definition(r *rand.Rand) wire.ScheduleDefinition {
 	}
 	d.Task.LimitKey, d.Task.Select = maybe(r, "tenant-7,api-x"), maybe(r, "gpu,zone in (eu,us)")
 	d.Task.Cost = maybe(r, 2+r.IntN(99))
-	d.Task.Slots = maybe(r, 1+r.IntN(3))
+	d.Task.Slots = maybe(r, 2+r.IntN(3))
 	d.Task.Prefer = wire.Value(maybe(r, wire.Preferences{{Select: "a", Weight: new(2)}, {Select: "!b", Weight: new(1)}}))
 	d.Task.Route = maybe(r, wire.Route{By: new(wire.RouteHash), Key: new("a"), Sticky: maybe(r, wire.StickyPrefer)})
 	switch r.IntN(3) {
