@@ -25,6 +25,7 @@ type nodeRoom struct {
 	used     float64
 	lastUsed time.Time
 	doubted  time.Time // its heartbeat when it left a delivery too long; zero if it has not
+	failed   time.Time // when it left a task of several slots too long; zero if it has not
 }
 
 // seenQueue is a queue of one node.
@@ -151,6 +152,7 @@ func (p *Planner) candidates(pool Lane, now time.Time) []route.Candidate {
 			ID: of.ID, Name: of.Name, Slots: of.Capacity, Running: n.load(of, now),
 			CPU: of.CPU, Memory: of.Memory, Response: of.Response, Weight: of.Weight,
 			LastUsed: n.lastUsed, Used: n.used, Prefer: pl.reach.Prefer.Sum(of.Labels),
+			Failed: now.Sub(n.failed) < route.GatherLimit,
 		}
 		free := max(c.Slots-c.Running, 0)
 		switch c.Shut = !p.canTake(pool, of, n, now); {
@@ -214,8 +216,8 @@ func (pl *placer) room(nodes []route.Candidate, now time.Time) (tasks int) {
 	if pl.full.IsZero() {
 		pl.full = now
 	}
-	if now.Sub(pl.full) >= route.GatherWait && slices.ContainsFunc(nodes, route.Candidate.MayGather) {
-		return 1
+	if now.Sub(pl.full) >= route.GatherWait {
+		return min(len(route.Gatherers(nodes)), 1)
 	}
 	return 0
 }
@@ -272,8 +274,9 @@ func (pl *placer) next(seed uint64, nodes []route.Candidate, now time.Time) (rou
 	default:
 		t.Waited = now.Sub(pl.full)
 		place, turns = pl.reach.Place(t, nodes, pl.turns)
-		if place.Node != "" && pl.reach.Holds() > 1 {
-			pl.full = now // the next one waits as long
+		if i := slices.IndexFunc(nodes, func(c route.Candidate) bool { return c.ID == place.Node }); i >= 0 &&
+			nodes[i].Slots-nodes[i].Running-nodes[i].Waiting < pl.reach.Holds() {
+			pl.full = now // it gathers, and the next one waits as long
 		}
 	}
 	return place, turns
@@ -365,19 +368,17 @@ func (p *Planner) mayTake(d task.Delivery) bool {
 	return slices.ContainsFunc(p.placer(pool).nodes, func(i int) bool { return p.fleet.Workers[i].ID == d.Node })
 }
 
-// Stays reports whether a delivery of several slots that its node has not taken stays there: no other node has as many
-// free ones. The node takes it next, and keeps what becomes free for it. It would gain nothing elsewhere.
-func (p *Planner) Stays(d task.Delivery, now time.Time) bool {
-	pl := p.placer(LaneOf(d))
-	if pl.reach.Holds() == 1 || !p.mayTake(d) {
+// Stays reports whether a delivery of several slots that its node has not taken stays there for now, as it would go
+// nowhere else. The node takes it next, and keeps what becomes free for it. age is the time since it was claimed.
+func (p *Planner) Stays(d task.Delivery, age time.Duration, now time.Time) bool {
+	pool := LaneOf(d)
+	pl := p.placer(pool)
+	if pl.reach.Holds() == 1 || age >= route.GatherLimit || !p.mayTake(d) || p.room(d.Node).seen[d.Queue].paused {
 		return false
 	}
-	return !slices.ContainsFunc(pl.nodes, func(i int) bool {
-		of := p.fleet.Workers[i]
-		n := p.room(of.ID)
-		takes := p.servers[task.NodeQueue(d.Queue, of.ID)] == Answers && !n.isDoubted(of)
-		return of.ID != d.Node && takes && of.Capacity-n.load(of, now) >= pl.reach.Holds()
-	})
+	t := route.Task{Key: strconv.Itoa(pl.reach.Bucket), Seed: p.o.Seed}
+	place, _ := pl.reach.Place(t, p.candidates(pool, now), pl.turns)
+	return place.Node == "" || place.Node == d.Node
 }
 
 // Left tells that nodes did not take deliveries for a while that were handed to them alone. A node that had free slots
@@ -393,6 +394,9 @@ func (p *Planner) Left(deliveries []task.Delivery, now time.Time) {
 		n := p.room(of.ID)
 		if left[of.ID] > 0 && n.load(of, now)-left[of.ID]+most[of.ID] <= of.Capacity {
 			n.doubted = of.Beat
+		}
+		if most[of.ID] > 1 {
+			p.room(of.ID).failed = now
 		}
 	}
 }

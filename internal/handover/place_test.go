@@ -370,6 +370,17 @@ func (p *Planner) gathers(lane Lane, now time.Time) bool {
 	return pl.reach.Holds() > 1 && !pl.full.IsZero() && now.Sub(pl.full) >= route.GatherWait
 }
 
+// fewKeep reports whether fewer than half of the nodes of a lane have more tasks than slots.
+func (p *Planner) fewKeep(lane Lane, runs map[string][]int) bool {
+	keep, of := 0, p.placer(lane).nodes
+	for _, i := range of {
+		if n := p.fleet.Workers[i]; sum(runs[n.ID]) > n.Capacity {
+			keep++
+		}
+	}
+	return 2*keep < len(of)
+}
+
 // sum adds up numbers.
 func sum(numbers []int) (all int) {
 	for _, n := range numbers {
@@ -391,7 +402,8 @@ func again(t *testing.T, p *Planner, lanes []Lane, waiting []int, runs map[strin
 			testkit.Must(t, err)
 			listed := len(reach.Route.Order) == 0 || slices.Contains(reach.Route.Order, n.Name)
 			slots := reach.Holds()
-			room := taken+slots <= n.Capacity || slots <= n.Capacity && taken <= n.Capacity && p.gathers(lane, now)
+			gathers := p.gathers(lane, now) && p.fewKeep(lane, runs)
+			room := taken+slots <= n.Capacity || slots <= n.Capacity && taken <= n.Capacity && gathers
 			want = want || waiting[i] > 0 && listed && reach.Select.Matches(n.Labels) && room
 		}
 	}
@@ -443,12 +455,30 @@ func TestGrant_HasANodeKeepSlotsForATask(t *testing.T) {
 	p.Claimed(1, g, Outcome{Claimed: map[Lane]int{lane: 1}, Found: Found{Backlog: backlog}}, now)
 	d := task.Delivery{Queue: "default", Type: "u", Reach: lane.Reach, Node: "b"}
 	p.looks(map[string]int{"default@b": 2}, now.Add(time.Second))
-	if g, ok := p.Grant(1, false, now.Add(time.Second)); ok || !p.Stays(d, now.Add(time.Second)) {
+	if g, ok := p.Grant(1, false, now.Add(time.Second)); ok || !p.Stays(d, time.Second, now.Add(time.Second)) {
 		t.Errorf("while b keeps slots, it may claim %+v", g.Lanes)
 	}
+	if p.Stays(d, route.GatherLimit, now.Add(time.Second)) {
+		t.Error("it stays at b for ever")
+	}
+	p.lookedAt("default@b", Look{Waiting: 1, Further: 1, Paused: true}, now.Add(time.Second))
+	if p.Stays(d, time.Second, now.Add(time.Second)) {
+		t.Error("it stays at b, though its queue there is paused")
+	}
+	p.looks(map[string]int{"default@b": 2}, now.Add(time.Second))
 	p.fleet.Workers[2].Running = 0
-	if p.Stays(d, now.Add(time.Second)) {
+	if p.Stays(d, time.Second, now.Add(time.Second)) {
 		t.Error("it stays at b, while c has two free slots")
+	}
+	p.fleet.Workers[2].Running = 2
+	p.Left([]task.Delivery{d}, now)
+	now = now.Add(route.GatherLimit - time.Second)
+	p.SetFleet(p.fleet.Fleet)
+	p.looks(map[string]int{"default@b": 0, "default@c": 0, "default@a": 0}, now)
+	for _, c := range p.candidates(lane, now) {
+		if c.Failed != (c.ID == "b") {
+			t.Errorf("%s kept slots in vain: %v", c.ID, c.Failed)
+		}
 	}
 }
 

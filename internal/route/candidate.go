@@ -17,6 +17,7 @@ type Candidate struct {
 	Waiting int  // slots of deliveries for it alone that it has not begun
 	Spare   int  // free slots that are not for this leader: others fill them, or the node cannot take anything now
 	Shut    bool // it cannot take anything now
+	Failed  bool // it lately kept slots for a task of several in vain
 
 	CPU      float64       // share in use, 0 to 1; NaN if it is not known
 	Memory   float64       // share in use, 0 to 1; NaN if it is not known

@@ -6,7 +6,7 @@ import (
 )
 
 // GatherWait is how long a task of several slots waits for a node with as many free ones. Then it goes to a node with
-// fewer, which keeps for it what becomes free.
+// fewer, which keeps for it what becomes free: it gathers.
 const GatherWait = 10 * time.Second
 
 // withRoom returns the nodes so that those with too few free slots for a task have none.
@@ -20,12 +20,14 @@ func (r Reach) withRoom(nodes []Candidate) []Candidate {
 	return all
 }
 
-// gathering returns the nodes as if each that may keep slots for a task had as many more free ones. One that has more
-// tasks than slots keeps some already.
+// GatherLimit is how long a node keeps slots for a task, or a task waits for its first slot there. Then it is placed anew.
+const GatherLimit = time.Minute
+
+// gathering returns the nodes as if each that may keep slots for a task had as many more free ones.
 func (r Reach) gathering(nodes []Candidate) []Candidate {
-	all := slices.Clone(nodes)
+	all, may := slices.Clone(nodes), Gatherers(nodes)
 	for i := range all {
-		if all[i].MayGather() {
+		if slices.Contains(may, i) {
 			all[i].Spare = -r.Holds()
 		} else {
 			all[i].Spare += max(all[i].free(), 0)
@@ -34,5 +36,20 @@ func (r Reach) gathering(nodes []Candidate) []Candidate {
 	return all
 }
 
-// MayGather reports whether the node may keep what becomes free for one task of several slots.
-func (c Candidate) MayGather() bool { return !c.Shut && c.load() <= c.Slots }
+// Gatherers returns the places of the nodes that may keep what becomes free for a task of several slots: none while
+// half of the nodes do so, as tasks of one slot need the others. A node with more tasks than slots keeps some already.
+func Gatherers(nodes []Candidate) (places []int) {
+	keep := 0
+	for i, c := range nodes {
+		switch {
+		case c.load() > c.Slots:
+			keep++
+		case !c.Shut && !c.Failed:
+			places = append(places, i)
+		}
+	}
+	if 2*keep >= len(nodes) {
+		return nil
+	}
+	return places
+}

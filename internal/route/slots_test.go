@@ -17,7 +17,7 @@ func TestReach_PlacesTasksOfSeveralSlots(t *testing.T) {
 		nodes := someNodes(r)
 		for i := range nodes {
 			nodes[i].Slots += r.IntN(8)
-			nodes[i].Shut = r.IntN(8) == 0
+			nodes[i].Shut, nodes[i].Failed = r.IntN(8) == 0, r.IntN(8) == 0
 			if nodes[i].Shut {
 				nodes[i].Spare = max(nodes[i].free(), 0)
 			}
@@ -35,7 +35,7 @@ func TestReach_PlacesTasksOfSeveralSlots(t *testing.T) {
 			t.Fatalf("%d: %+v goes to the queue that all share", i, reach)
 		case at >= 0 && has(nodes[at]):
 			placed++
-		case at >= 0 && (task.Waited < GatherWait || some && !bound || !nodes[at].MayGather()):
+		case at >= 0 && (task.Waited < GatherWait || some && !bound || !slices.Contains(Gatherers(nodes), at)):
 			t.Fatalf("%d: %+v goes to %+v of %+v after %v", i, reach, nodes[at], nodes, task.Waited)
 		case at >= 0:
 			gathered++
@@ -43,12 +43,35 @@ func TestReach_PlacesTasksOfSeveralSlots(t *testing.T) {
 			t.Fatalf("%d: %+v waits, while one has room of %+v", i, reach, nodes)
 		case task.Waited < GatherWait && place.Still <= 0:
 			t.Fatalf("%d: %+v waits for ever: %+v", i, reach, place)
-		case task.Waited >= GatherWait && !bound && slices.ContainsFunc(nodes, Candidate.MayGather):
+		case task.Waited >= GatherWait && !bound && len(Gatherers(nodes)) > 0:
 			t.Fatalf("%d: %+v waits, while one may keep slots of %+v", i, reach, nodes)
 		}
 	}
 	if placed < 500 || gathered < 500 {
 		t.Errorf("%d are placed and %d wait at a node: too few to say anything", placed, gathered)
+	}
+}
+
+// Half of the nodes, and no more, may keep slots at once. One that lately did so in vain may not.
+func TestGatherers_AreHalfOfTheNodes(t *testing.T) {
+	t.Parallel()
+	keeps, idle := Candidate{Slots: 2, Running: 1, Waiting: 2}, Candidate{Slots: 2, Running: 1}
+	failed, shut := Candidate{Slots: 2, Failed: true}, Candidate{Slots: 2, Shut: true}
+	for _, c := range []struct {
+		nodes []Candidate
+		want  []int
+	}{
+		{[]Candidate{idle}, []int{0}},
+		{[]Candidate{keeps}, nil},
+		{[]Candidate{keeps, idle}, nil},
+		{[]Candidate{keeps, idle, failed}, []int{1}},
+		{[]Candidate{keeps, keeps, idle}, nil},
+		{[]Candidate{failed, shut}, nil},
+		{nil, nil},
+	} {
+		if got := Gatherers(c.nodes); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v may keep slots, want %v", c.nodes, got, c.want)
+		}
 	}
 }
 

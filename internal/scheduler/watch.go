@@ -158,8 +158,8 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 
 // parkUnrunnable takes back tasks whose deliveries wait in asynq though no worker can run them any more. There they would
 // take the room of others, and could not be counted. What one node alone was to take and has not comes back, too: it may
-// go to another one. A task of several slots does so only if another node has as many free ones. A delivery that
-// somebody has taken stays as it is.
+// go to another one. For a while, a task of several slots does so only if it would. A delivery that somebody has taken
+// stays as it is.
 func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
 	s, err := t.s.plan.split(ctx, w.Waiting)
 	if err != nil { // somebody may serve them
@@ -169,7 +169,7 @@ func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
 	unserved, errUnserved := t.recall(ctx, w, s.Unserved)
 	placed := slices.DeleteFunc(slices.Clone(s.Served), func(d task.Delivery) bool { return d.Node == "" })
 	t.s.plan.tell(func(h *handover.Planner, now time.Time) {
-		placed = slices.DeleteFunc(placed, func(d task.Delivery) bool { return h.Stays(d, now) })
+		placed = slices.DeleteFunc(placed, func(d task.Delivery) bool { return h.Stays(d, w.Now.Sub(d.ClaimedAt), now) })
 	})
 	apart, errApart := t.recall(ctx, w, append(s.Apart, placed...))
 	t.s.plan.tell(func(h *handover.Planner, now time.Time) { h.Left(apart, now) })
