@@ -42,7 +42,9 @@ type ConsumerOptions struct {
 	Concurrency int        // most deliveries handled at once, for asynq's page of servers
 	// Queues are weights by name: a queue of weight 6 gets twice the share of one of weight 3. With each comes the queue of
 	// what was handed over to this node alone.
-	Queues    map[string]int
+	Queues map[string]int
+	// Small are queues that a larger pool of the node serves, too: it takes all that was handed over to this node alone.
+	Small     map[string]bool
 	Unhurried bool     // Redis loses no message: look at the queues once a day, and beat once an hour while a delivery is held
 	Types     []string // of the tasks that are run here
 	// Guest means that a client of the API named the queues: asynq lists one of them when it gets a delivery, and not
@@ -86,7 +88,7 @@ type Taken struct {
 	Placed  bool   // it was handed over to this node alone
 	Slots   int    // that the task holds while it runs
 
-	awaits  bool // it waits for slots; guarded by the mutex of the consumer
+	holds   int // how many of these it has; guarded by the mutex of the consumer
 	id      string
 	queue   string // asynq's name
 	message message
@@ -101,7 +103,9 @@ func NewConsumer(o ConsumerOptions) *Consumer {
 	weights := make(map[string]int, 2*len(o.Queues))
 	for name, weight := range o.Queues {
 		listed[names(o.Prefix).asynq(name)] = weight
-		weights[names(o.Prefix).asynq(task.NodeQueue(name, o.Node))] = weight
+		if !o.Small[name] {
+			weights[names(o.Prefix).asynq(task.NodeQueue(name, o.Node))] = weight
+		}
 	}
 	maps.Copy(weights, listed)
 	return &Consumer{
@@ -145,7 +149,9 @@ func (c *Consumer) arrivals(ctx context.Context) (redisx.Listener, []string) {
 	own := string(c.keys.Worker(c.o.Node))
 	queues := make(map[string]string, len(c.o.Queues)) // asynq's name by channel
 	for name := range c.o.Queues {
-		queues[string(c.keys.Arrivals(name))] = names(c.o.Prefix).asynq(name)
+		for _, name := range []string{name, task.NodeQueue(name, c.o.Node)} {
+			queues[string(c.keys.Arrivals(name))] = names(c.o.Prefix).asynq(name)
+		}
 	}
 	channels := append(slices.Collect(maps.Keys(queues)), own)
 	confirmed := make(map[string]bool, len(channels)) // on the present connection
@@ -206,26 +212,26 @@ func (c *Consumer) Held() (n int, isLast bool) {
 }
 
 // Placed returns how many slots the deliveries hold, by queue, that the consumer has taken and that were handed over to
-// its node alone; nil for none. Those that wait for slots do not count.
+// its node alone; nil for none. Of one that waits for slots, those count that it has.
 func (c *Consumer) Placed() (placed map[string]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for t := range c.held {
-		if t.Placed && !t.awaits {
+		if t.Placed && t.holds > 0 {
 			if placed == nil {
 				placed = make(map[string]int, 1)
 			}
-			placed[t.Queue] += t.Slots
+			placed[t.Queue] += t.holds
 		}
 	}
 	return placed
 }
 
-// SetAwaits says whether a delivery that was taken waits for slots.
-func (c *Consumer) SetAwaits(t *Taken, is bool) {
+// SetHolds says how many slots a delivery has that was taken and waits for some. At first, it has all.
+func (c *Consumer) SetHolds(t *Taken, slots int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.awaits = is
+	t.holds = slots
 }
 
 // beginTake notes a call of Take. It returns false if the consumer is cordoned.
@@ -370,6 +376,7 @@ func (t *Taken) read() (err error) {
 		return err
 	}
 	t.Slots = t.message.slots()
+	t.holds = t.Slots
 	t.Ref, t.Attempt, err = t.message.reference()
 	return err
 }

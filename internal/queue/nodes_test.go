@@ -108,13 +108,15 @@ func TestAwaitRoom_CountsTheSlotsOfTasksThatHoldSeveral(t *testing.T) {
 	slots, taken := make(map[string]int), c.Take(t.Context(), 10)
 	for _, d := range taken {
 		slots[d.Ref.ID] = d.Slots
-		c.SetAwaits(d, d.Ref.ID == "two")
+		if d.Ref.ID == "two" {
+			c.SetHolds(d, 1)
+		}
 	}
 	if want := map[string]int{"one": 1, "three": 3, "two": 2, "shared": 1}; !maps.Equal(slots, want) {
 		t.Errorf("they hold %v slots, want %v", slots, want)
 	}
-	if placed := c.Placed(); placed["default"] != 4 {
-		t.Errorf("it says that what was for it alone holds %v slots, want 4: another one waits for its slots", placed)
+	if placed := c.Placed(); placed["default"] != 5 {
+		t.Errorf("it says that what was for it alone holds %v slots, want 1, 3, and 1 of one that waits for 2", placed)
 	}
 	if n := further(); n != 3 {
 		t.Errorf("%d slots beyond one are held while they run, want 3", n)

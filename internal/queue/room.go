@@ -52,6 +52,7 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 	_, _ = pipe.Exec(ctx) // each reply has its error
 	looks := make(map[string]handover.Look, len(levels))
 	var failures []error
+	var several []string // queues of nodes in which some tasks may hold several slots
 	for name, r := range replies {
 		ended, err := r.ended.Int64()
 		if errors.Is(err, redis.Nil) { // nothing has ended yet
@@ -65,9 +66,7 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 		if r.active != nil {
 			look.Active = int(r.active.Val())
 			if r.several.Val() > 0 {
-				if look.Further, err = q.countSlots(ctx, name); err != nil {
-					failures = append(failures, err)
-				}
+				several = append(several, name)
 			}
 		}
 		if r.skipped.Val() > 0 {
@@ -77,7 +76,7 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 		}
 		looks[name] = look
 	}
-	return looks, errors.Join(failures...)
+	return looks, errors.Join(append(failures, q.countSlots(ctx, several, looks))...)
 }
 
 // countTypes returns how many of the deliveries that wait in a queue have each type. It looks at those that have waited longest, and
@@ -95,14 +94,24 @@ func (q *Queues) countTypes(ctx context.Context, name string, waiting int) (map[
 	return counts, nil
 }
 
-// countSlots returns how many slots beyond one the tasks of a node's queue hold that hold several. Error: one of Redis.
-func (q *Queues) countSlots(ctx context.Context, name string) (int, error) {
-	several := lua.AsynqQueue(q.names.asynq(name)).Several()
-	reply, err := redisx.Run(ctx, q.db, lua.CountSlots{Several: several})
-	if err != nil {
-		return 0, fmt.Errorf("counting the slots in queue %s: %w", name, err)
+// countSlots adds how many slots beyond one those tasks hold in the queues of nodes that hold several. It leaves queues
+// out whose slots cannot be counted. Error: those of Redis, joined.
+func (q *Queues) countSlots(ctx context.Context, queues []string, looks map[string]handover.Look) error {
+	calls := make([]lua.CountSlots, len(queues))
+	for i, name := range queues {
+		calls[i].Several = lua.AsynqQueue(q.names.asynq(name)).Several()
 	}
-	return reply.Further, nil
+	var failures []error
+	for i, r := range redisx.RunEach[lua.CountSlotsReply](ctx, q.db, calls) {
+		look := looks[queues[i]]
+		if look.Further = r.Reply.Further; r.Err == nil {
+			looks[queues[i]] = look
+			continue
+		}
+		delete(looks, queues[i])
+		failures = append(failures, fmt.Errorf("counting the slots in queue %s: %w", queues[i], r.Err))
+	}
+	return errors.Join(failures...)
 }
 
 // ForeignSlots reads how many deliveries asynq's own servers work on at once, by queue. A server of several queues counts for

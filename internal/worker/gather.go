@@ -12,49 +12,60 @@ import (
 // gatherCheck is the time between two looks whether a task that waits for slots is to run here still.
 const gatherCheck = 2 * time.Second
 
-// errTooFewSlots ends a delivery that needs more slots than the pool has. It returns to its queue after a second:
-// another pool may take it, or the leader takes it back.
-var errTooFewSlots = errors.New("the task holds more slots than the pool has")
-
 // gather waits until a delivery has all its slots, and keeps what becomes free for it: the pool takes nothing
-// meanwhile. Only one delivery of the worker waits so at a time. Two of them, each with a part of the slots, would wait
-// for ever. If it returns false, the delivery has ended: the worker takes no more work, or the task does not wait for
-// it any more.
+// meanwhile. Only one delivery of the worker gets slots so at a time. Two of them, each with a part of the slots, would
+// wait for ever. If it returns false, the delivery has ended: the worker takes no more work, the task does not wait for
+// it any more, the pool has too few slots, or the delivery has waited for GatherLimit.
 func (w *Worker) gather(ctx context.Context, p *pool, t *queue.Taken) (all bool) {
 	if t.Slots > min(cap(p.slots), cap(w.slots)) {
-		w.refuse(p, t, errTooFewSlots)
+		w.refuse(p, t, nil) // its leader finds no delivery, and places the task anew
 		return false
 	}
-	p.consumer.SetAwaits(t, true)
+	p.consumer.SetHolds(t, 0)
 	p.consumer.SetBusy(ctx)
-	waits, leave := context.WithCancel(ctx)
+	waits, leave := context.WithTimeout(ctx, w.o.GatherLimit)
 	defer leave()
-	select {
-	case w.gathers <- struct{}{}:
-		defer func() { <-w.gathers }()
-		w.setLeave(leave)
-		defer w.setLeave(nil)
-	case <-ctx.Done():
-	}
 	gone := w.checkGather(waits, leave, t)
 	held := 0
-	for held < t.Slots && w.acquire(waits, p, nil) {
-		held++
+	select {
+	case w.gathers <- struct{}{}:
+		w.setLeave(leave)
+		for held < t.Slots && w.acquire(waits, p, nil) {
+			held++
+			w.keep(p, t, held)
+		}
+		w.setLeave(nil)
+		<-w.gathers
+	case <-waits.Done():
 	}
+	isLate := errors.Is(waits.Err(), context.DeadlineExceeded)
 	leave()
 	isGone := <-gone
+	w.running.Add(-int64(held))
+	w.o.Metrics.Running.Sub(float64(held))
 	if held == t.Slots {
-		p.consumer.SetAwaits(t, false)
+		p.consumer.SetHolds(t, held)
 		return true
 	}
+	p.consumer.SetHolds(t, 0)
 	w.free(p, held)
-	if isGone {
+	switch {
+	case isGone:
 		w.o.Metrics.Leftovers.Inc()
 		w.refuse(p, t, nil)
-	} else {
+	case isLate: // as above
+		w.refuse(p, t, nil)
+	default:
 		w.refuse(p, t, queue.ErrGiveBack)
 	}
 	return false
+}
+
+// keep notes that one more slot is kept for a delivery. Slots that are kept count as those of attempts that run.
+func (w *Worker) keep(p *pool, t *queue.Taken, held int) {
+	w.running.Add(1)
+	w.o.Metrics.Running.Inc()
+	p.consumer.SetHolds(t, held)
 }
 
 // refuse ends a delivery that was taken and is not handled.

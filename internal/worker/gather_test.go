@@ -22,7 +22,7 @@ type gathering struct {
 	large  task.Ref
 }
 
-func newGathering(t *testing.T) *gathering {
+func newGathering(t *testing.T, set ...func(*Options)) *gathering {
 	t.Helper()
 	g := &gathering{world: newestWorld(t), begun: make(chan task.Ref, 20), goOn: make(chan struct{})}
 	g.worker = g.start(func(ctx context.Context, a executor.Attempt) (string, error) {
@@ -33,7 +33,7 @@ func newGathering(t *testing.T) *gathering {
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}
-	})
+	}, set...)
 	for range 4 {
 		g.submit(task.Definition{})
 		testkit.Receive(t, g.begun, "a task of one slot")
@@ -56,10 +56,13 @@ func (g *gathering) place(ref task.Ref, to string) {
 }
 
 // placedIs reports whether the delivery of the task of three slots is in a state of asynq; "" for none.
-func (g *gathering) placedIs(state string) bool {
-	id := task.Delivery{Ref: g.large, Attempt: 1}.String()
-	is, _ := g.db.HGet(g.t.Context(), "asynq:{default@"+node+"}:t:"+id, "state").Result()
-	return is == state
+func (g *gathering) placedIs(state string) bool { return g.placedState("default", g.large) == state }
+
+// placedState is the state in asynq of what was handed over to the node; "" for none.
+func (w *world) placedState(queue string, ref task.Ref) string {
+	id := task.Delivery{Ref: ref, Attempt: 1}.String()
+	state, _ := w.db.HGet(w.t.Context(), "asynq:{"+queue+"@"+node+"}:t:"+id, "state").Result()
+	return state
 }
 
 // end ends tasks that run.
@@ -79,14 +82,15 @@ func (g *gathering) end(n int) {
 func TestGather_KeepsWhatBecomesFree(t *testing.T) {
 	t.Parallel()
 	g := newGathering(t)
-	if placed := g.worker.Placed(); placed["default"] != 0 {
-		t.Errorf("while it waits, it counts among what runs: %v", placed)
+	testkit.Eventually(t, "the free slot is kept", func() bool { return g.worker.Running() == 4 })
+	if placed := g.worker.Placed(); placed["default"] != 1 {
+		t.Errorf("while it waits, it has %v slots, want the free one", placed)
 	}
 	for range 6 {
 		g.submit(task.Definition{})
 	}
 	g.end(1)
-	testkit.Eventually(t, "two run", func() bool { return g.worker.Running() == 2 })
+	testkit.Eventually(t, "two slots are kept", func() bool { return g.worker.Placed()["default"] == 2 })
 	g.end(1)
 	if first := testkit.Receive(t, g.begun, "the next task"); first != g.large {
 		t.Errorf("%s begins, want the task of three slots", first)
@@ -127,14 +131,76 @@ func TestGather_EndsWithTheWorker(t *testing.T) {
 			g := newGathering(t)
 			stop(g.worker)
 			testkit.Eventually(t, "it waits for its node again", func() bool { return g.placedIs("pending") })
-			if len(g.worker.gathers) != 0 {
-				t.Error("slots are still kept")
-			}
+			testkit.Eventually(t, "no slot is kept", func() bool { return len(g.worker.gathers) == 0 && g.worker.Running() <= 3 })
 		})
 	}
 }
 
-// A pool that has too few slots leaves the task to others.
+// If a handler does not end, its node keeps slots for a while only. Then the delivery goes, and leaders place the task
+// anew.
+func TestGather_EndsAfterAWhile(t *testing.T) {
+	t.Parallel()
+	g := newGathering(t, func(o *Options) { o.GatherLimit = 10 * time.Millisecond })
+	testkit.Eventually(t, "the delivery has gone", func() bool { return g.placedIs("") })
+	other := g.submit(task.Definition{})
+	if next := testkit.Receive(t, g.begun, "another task"); next != other {
+		t.Errorf("%s begins, want %s", next, other)
+	}
+	if placed := g.worker.Placed(); len(placed) != 0 {
+		t.Errorf("slots are kept still: %v", placed)
+	}
+	if got := g.get(g.large); got.State != task.Queued || got.Placed != node {
+		t.Errorf("the task is %s, and its node is %q", got.State, got.Placed)
+	}
+	g.end(4)
+}
+
+// Of two tasks that come together, the second one goes back. The worker takes it again when the first one has ended,
+// though nobody looks after it.
+func TestGather_OfTwoTasksIsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	g := newGathering(t, func(o *Options) { o.Unhurried = true })
+	second := g.submit(task.Definition{Reach: ";;;3"})
+	g.place(second, node)
+	g.end(3)
+	for _, want := range []task.Ref{g.large, second} {
+		if next := testkit.Receive(t, g.begun, "a task of three slots"); next != want {
+			t.Errorf("%s begins, want %s", next, want)
+		}
+		g.end(1)
+	}
+	g.reaches(second, task.Succeeded)
+}
+
+// Of the pools that serve a queue, the largest takes what was handed over to the node alone: a smaller one may have too
+// few slots for it.
+func TestGather_IsInTheLargestPool(t *testing.T) {
+	t.Parallel()
+	w := newestWorld(t)
+	begun := make(chan task.Ref, 1)
+	r := w.start(func(_ context.Context, a executor.Attempt) (string, error) {
+		begun <- a.Task.Ref
+		return "", nil
+	}, func(o *Options) {
+		small := o.Pools[0]
+		small.Name, small.Concurrency, small.DB = "small", 1, redistest.Open(t, w.asynq.URL())
+		o.Pools = append([]Pool{small}, o.Pools...)
+	})
+	if small := r.small(r.o.Pools[0]); !small["default"] || len(r.small(r.o.Pools[1])) != 0 {
+		t.Errorf("the small pool leaves %v to others, the other one %v", small, r.small(r.o.Pools[1]))
+	}
+	g := &gathering{world: w}
+	for range 10 {
+		ref := w.submit(task.Definition{Reach: ";;;3"})
+		g.place(ref, node)
+		if next := testkit.Receive(t, begun, "the task"); next != ref {
+			t.Errorf("%s begins, want %s", next, ref)
+		}
+		w.reaches(ref, task.Succeeded)
+	}
+}
+
+// A pool that has too few slots leaves the task to its leader.
 func TestGather_LeavesATaskThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	w := newestWorld(t)
@@ -146,12 +212,14 @@ func TestGather_LeavesATaskThatIsTooLarge(t *testing.T) {
 	g := &gathering{world: w}
 	g.large = w.submit(task.Definition{Reach: ";;;3"})
 	g.place(g.large, node)
-	testkit.Eventually(t, "it is taken", func() bool { return g.placedIs("active") })
+	testkit.Eventually(t, "the delivery has gone", func() bool { return g.placedIs("") })
+	if got := w.get(g.large); got.State != task.Queued {
+		t.Errorf("the task is %s", got.State)
+	}
 	other := w.submit(task.Definition{})
 	if next := testkit.Receive(t, begun, "another task"); next != other {
 		t.Errorf("%s begins, want %s", next, other)
 	}
-	testkit.Eventually(t, "it goes back", func() bool { return g.placedIs("pending") })
 }
 
 // Two pools, each with a part of the slots that a task of it needs, would wait for ever.
@@ -171,7 +239,7 @@ func TestGather_OfTwoPoolsIsOneAfterTheOther(t *testing.T) {
 		other.Name, other.Queues, other.DB = "other", map[string]int{"other": 1}, redistest.Open(t, w.asynq.URL())
 		o.Pools = append(o.Pools, other)
 	})
-	for _, q := range []string{"default", "other", "default", "other"} {
+	for _, q := range []string{"default", "other", "default"} {
 		w.submit(task.Definition{Queue: q})
 		testkit.Receive(t, begun, "a task of one slot")
 	}
@@ -184,6 +252,13 @@ func TestGather_OfTwoPoolsIsOneAfterTheOther(t *testing.T) {
 		testkit.Must(t, err)
 		testkit.Must(t, w.queues.HandOver(t.Context(), c.Deliveries, nil).Failure())
 		larges = append(larges, ref)
+		if q == "other" { // the other task keeps the free slot; this pool gets the second one that becomes free
+			waits := func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.taking[1].slots) == 2 }
+			testkit.Eventually(t, "the pool waits for a slot", waits)
+			goOn <- struct{}{}
+			goOn <- struct{}{}
+		}
+		testkit.Eventually(t, "it is taken", func() bool { return w.placedState(q, ref) == "active" })
 	}
 	close(goOn)
 	for _, ref := range larges {

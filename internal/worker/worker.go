@@ -7,6 +7,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -67,7 +69,8 @@ type Options struct {
 	OutageTolerance time.Duration
 	Grace           time.Duration // how long an executor may take to return after its context has ended
 	Random          func() float64
-	Unhurried       bool // see queue.ConsumerOptions
+	GatherLimit     time.Duration // how long slots are kept for a task of several; 0: as long as leaders expect
+	Unhurried       bool          // see queue.ConsumerOptions
 	Metrics         *telemetry.Metrics
 	Tracer          *tracing.Tracer // nil: attempts have no spans
 	Log             *slog.Logger
@@ -108,6 +111,7 @@ func New(o Options) *Worker {
 	for name := range o.Executors {
 		o.Metrics.BeginType(name)
 	}
+	o.GatherLimit = cmp.Or(o.GatherLimit, route.GatherLimit)
 	w := &Worker{
 		o: o, slots: make(chan struct{}, o.Capacity), reports: make(chan struct{}, o.Capacity),
 		ready: make(chan struct{}), hasBegun: make(chan struct{}, 1), active: make(map[string]*attempt),
@@ -256,13 +260,26 @@ func (w *Worker) pools() []*pool {
 	for i, p := range w.o.Pools {
 		consumer := queue.NewConsumer(queue.ConsumerOptions{
 			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues,
-			Types: w.o.Executors.Types(), Unhurried: w.o.Unhurried, Log: w.o.Log,
+			Types: w.o.Executors.Types(), Small: w.small(p), Unhurried: w.o.Unhurried, Log: w.o.Log,
 		})
 		pools[i] = &pool{
 			slots: make(chan struct{}, p.Concurrency), ahead: newAhead(len(w.o.Pools) > 1), consumer: consumer,
 		}
 	}
 	return pools
+}
+
+// small returns the queues of a pool that a larger one serves, too.
+func (w *Worker) small(p Pool) map[string]bool {
+	all := make(map[string]bool)
+	for _, other := range w.o.Pools {
+		for name := range other.Queues {
+			if _, serves := p.Queues[name]; serves && other.Concurrency > p.Concurrency {
+				all[name] = true
+			}
+		}
+	}
+	return all
 }
 
 // awaitReady closes ready once arrivals wake all pools, unless ctx ends before.
