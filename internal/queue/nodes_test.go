@@ -192,3 +192,22 @@ func TestStandingOfAll_CostsNothingMoreWithoutNodes(t *testing.T) {
 		t.Errorf("%d commands, want 4", n)
 	}
 }
+
+// A pool does not take what was handed over to the node alone if a larger pool serves that queue.
+func TestTake_LeavesWhatIsForTheNodeToALargerPool(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	c := NewConsumer(ConsumerOptions{
+		DB: x.db, Node: "a", Name: "small", Concurrency: 1, Queues: map[string]int{"default": 1, "mails": 1},
+		Small: map[string]bool{"default": true}, Log: x.log(),
+	})
+	x.enqueue(to("placed", "a"))
+	x.enqueue(aDelivery("shared"))
+	c.lookAt(t.Context(), c.sources.names())
+	if taken := c.Take(t.Context(), 10); len(taken) != 1 || taken[0].Ref.ID != "shared" {
+		t.Errorf("it has taken %d, want the shared one", len(taken))
+	}
+	if own := c.sources.own(); len(own) != 1 {
+		t.Errorf("of the node, it serves %v", own)
+	}
+}
