@@ -189,8 +189,9 @@ func TestGrant_WaitsOnceForANode(t *testing.T) {
 		reach string
 		wait  time.Duration
 	}{
-		"key":  {"zone=eu;;hash:7:prefer", route.StickyWait},
-		"move": {"^c^b^", route.MoveWait},
+		"key":                       {"zone=eu;;hash:7:prefer", route.StickyWait},
+		"move":                      {"^c^b^", route.MoveWait},
+		"key of tasks of two slots": {"zone=eu;;hash:7:prefer;2", route.StickyWait},
 	} {
 		p, lane := inZones("")
 		p.setBacklog(1, nil)
