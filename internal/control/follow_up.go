@@ -57,14 +57,26 @@ func (c *Control) unknownField(d task.Definition) string {
 		return added
 	case d.LimitKey != "" && !c.store.HasLimits():
 		return "limit_key"
-	case route.SlotsOf(d.Reach) > 1 && !c.store.HasRoutes():
-		return "slots"
 	case d.Reach != "" && !c.store.HasRoutes():
-		return "select"
+		return reachField(d.Reach)
 	case d.Cost != 0 && !c.store.HasRoutes():
 		return "cost"
 	}
 	return ""
+}
+
+// reachField returns the first field of a task that says where it may run and on how many slots.
+func reachField(word string) string {
+	reach, err := route.ParseReach(word)
+	switch {
+	case err != nil || !reach.Select.IsZero():
+		return "select"
+	case len(reach.Prefer) > 0:
+		return "prefer"
+	case reach.Route.By != "":
+		return "route"
+	}
+	return "slots"
 }
 
 // addedField returns the first field of a task that nodes of earlier releases do not know; "" if it has none.

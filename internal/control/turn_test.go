@@ -24,6 +24,8 @@ func withTurns() map[string]task.Definition {
 		"cost":      {Type: "http", Cost: 5},
 		"slots":     {Type: "http", Reach: ";;;4"},
 		"select":    {Type: "http", Reach: "a;;hash:7:require", RouteKey: "x"},
+		"prefer":    {Type: "http", Reach: ";10*zone=eu;"},
+		"route":     {Type: "http", Reach: ";;round"},
 		"on_end":    {Type: "http", OnEnd: &task.FollowUp{When: task.WhenEnded, Task: urgent}},
 	}
 }
@@ -54,7 +56,7 @@ func TestControl_RefusesTurnsBesideOlderNodes(t *testing.T) {
 	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{Cost: new(5)})
 	refused("a change", "cost", err)
 	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{Route: &route.Route{By: route.Round}})
-	refused("a change", "select", err)
+	refused("a change", "route", err)
 	_, err = w.ChangeTask(w.ctx, me, "waits", TaskChange{Slots: new(2)})
 	refused("a change", "slots", err)
 	if got, err := w.ChangeTask(w.ctx, me, "waits", TaskChange{Priority: new(0), FairKey: new("")}); err != nil {

@@ -40,35 +40,30 @@ func (s *Scheduler) watchLimits(ctx context.Context) error {
 	return nil
 }
 
-// loadLimits reads the limits, and tells the planner if they are others than those that are known. Nodes of earlier
-// releases follow no limits, so there are none while one lives. Error: CodeUnavailable.
+// loadLimits reads the limits, and tells the planner if they are others than those that are known. Nobody sets limits
+// while a node of an earlier release lives. So if there are some, all nodes follow them: a leader does so even if it
+// has not noticed yet that the layout has moved. Error: CodeUnavailable.
 func (s *Scheduler) loadLimits(ctx context.Context, known limit.Rules) (limit.Rules, error) {
+	entries, now, err := s.o.Store.Rules.Sweep(ctx)
+	if err != nil {
+		return known, err
+	}
+	here := clock.Now()
 	rules := make(limit.Rules)
-	if s.o.Store.HasLimits() {
-		entries, now, err := s.o.Store.Rules.Sweep(ctx)
-		if err != nil {
-			return known, err
-		}
-		here := clock.Now()
-		for _, e := range entries {
-			rules[e.Name] = e.Rule
-		}
-		if maps.Equal(known, rules) {
-			return rules, nil
-		}
-		of := maps.Clone(rules)
-		for name, rule := range of {
-			if !rule.Paused.IsZero() {
-				rule.Paused = here.Add(rule.Paused.Sub(now)) // by the clock of this node
-				of[name] = rule
-			}
-		}
-		s.plan.tell(func(h *handover.Planner, _ time.Time) { h.SetLimits(limit.NewTable(of)) })
+	for _, e := range entries {
+		rules[e.Name] = e.Rule
+	}
+	if maps.Equal(known, rules) {
 		return rules, nil
 	}
-	if len(known) > 0 {
-		s.plan.tell(func(h *handover.Planner, _ time.Time) { h.SetLimits(limit.NewTable(nil)) })
+	of := maps.Clone(rules)
+	for name, rule := range of {
+		if !rule.Paused.IsZero() {
+			rule.Paused = here.Add(rule.Paused.Sub(now)) // by the clock of this node
+			of[name] = rule
+		}
 	}
+	s.plan.tell(func(h *handover.Planner, _ time.Time) { h.SetLimits(limit.NewTable(of)) })
 	return rules, nil
 }
 

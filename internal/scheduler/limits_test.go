@@ -108,6 +108,24 @@ func TestDispatch_KeepsLimits(t *testing.T) {
 	}
 }
 
+// A leader that has not noticed that the last node of an earlier release has gone follows limits that others set then.
+func TestDispatch_KeepsLimitsBeforeItKnowsTheLayout(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, time.Hour)
+	if w.store.HasLimits() {
+		t.Fatal("the leader knows that the layout has moved")
+	}
+	w.limited("all", limit.Rule{Slots: 2})
+	w.overdueAs(20, "a", task.Definition{})
+	x := w.start("x", never)
+	w.leads(map[*node]int{x: 16})
+	o := w.office()
+	o.drain(20)
+	if o.most[""] != 2 {
+		t.Errorf("%d were live at once, want 2", o.most[""])
+	}
+}
+
 // Tasks that need one slot, three or all share a limit, in partitions of two nodes. None of them waits for ever, and
 // the slots are never exceeded.
 func TestDispatch_KeepsCosts(t *testing.T) {

@@ -23,8 +23,8 @@ type fault struct {
 	name string
 	// needsNetwork: it is done by the proxies between a member and Redis.
 	needsNetwork bool
-	// needsNode: it is done to a node, which has a name.
-	needsNode bool
+	// needsName: it is done to a node or worker that has a name in the list of nodes.
+	needsName bool
 	// shortest and longest are how long it lasts. longest is 0: it is done in a moment. shortest is 0: a twentieth of longest.
 	shortest, longest time.Duration
 	// keepsRuns: no living worker may lose an attempt by it, so it excuses none that counts as lost. Of what is done to one member, the attempts of
@@ -61,7 +61,10 @@ var fleetFaults = []fault{
 	{name: "cut", needsNetwork: true, longest: 9 * time.Second, harmMember: breaking((*redistest.Proxy).Cut, (*redistest.Proxy).Mend)},
 	{name: "delay", needsNetwork: true, longest: 9 * time.Second, harmMember: breaking((*redistest.Proxy).Hold, (*redistest.Proxy).Release)},
 	{name: "drop-replies", needsNetwork: true, longest: 4 * time.Second, harmMember: breaking(func(p *redistest.Proxy) { p.DropAnswers(5) }, (*redistest.Proxy).Mend)},
-	{name: draining, keepsRuns: true, needsNode: true, shortest: 2 * time.Second, longest: 8 * time.Second, harmMember: drain},
+	{
+		name: draining, keepsRuns: true, needsName: true, shortest: 2 * time.Second, longest: 8 * time.Second,
+		harmMember: drain,
+	},
 	{name: "rolling-restart", harmFleet: func(r *round) {
 		for _, m := range r.members {
 			r.harmMember(m, fault{name: "rolling-restart"}, func() {
@@ -133,7 +136,9 @@ var serverFaults = []fault{
 			r.tell(ctx, r.deployment.server(h.key), "client", "kill", "type", kind, "skipme", "yes")
 		}
 	}},
-	{name: "queue-deleted", keepsRuns: true, harmRedis: func(ctx context.Context, r *round, _ happening) { r.deleteQueue(ctx) }},
+	{name: "queue-deleted", keepsRuns: true, harmRedis: func(ctx context.Context, r *round, _ happening) {
+		r.deleteQueues(ctx)
+	}},
 	{name: "delivery-doubled", keepsRuns: true, longest: 3 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		r.doubleDeliveries(ctx, h.lasts)
 	}},
@@ -266,21 +271,36 @@ func (r *round) liftLimit(ctx context.Context) {
 	}
 }
 
-// deleteQueue deletes all keys of a queue of asynq one by one, as somebody may do who cleans up.
-func (r *round) deleteQueue(ctx context.Context) {
-	s := r.deployment.server("asynq:{default}:pending")
-	for _, key := range r.tell(ctx, s, "keys", "asynq:{default}:*") {
-		r.tell(ctx, s, "del", key)
+// queues are the queue of all nodes, and those of one node each.
+func (r *round) queues(ctx context.Context) (names []string) {
+	const all = "asynq:queues"
+	for _, name := range r.tell(ctx, r.deployment.server(all), "smembers", all) {
+		names = append(names, fmt.Sprint(name))
+	}
+	return names
+}
+
+// deleteQueues deletes all keys of all queues of asynq one by one, as somebody may do who cleans up.
+func (r *round) deleteQueues(ctx context.Context) {
+	for _, name := range r.queues(ctx) {
+		prefix := "asynq:{" + name + "}:"
+		s := r.deployment.server(prefix)
+		for _, key := range r.tell(ctx, s, "keys", prefix+"*") {
+			r.tell(ctx, s, "del", key)
+		}
 	}
 }
 
 // doubleDeliveries has deliveries that a worker has taken wait again, so that another one takes them too, as asynq does when it believes that
 // the first one is dead.
 func (r *round) doubleDeliveries(ctx context.Context, lasts time.Duration) {
-	s := r.deployment.server("asynq:{default}:pending")
 	for end := time.Now().Add(lasts); time.Now().Before(end); {
-		for _, id := range r.tell(ctx, s, "lrange", "asynq:{default}:active", 0, -1) {
-			r.tell(ctx, s, "rpush", "asynq:{default}:pending", id)
+		for _, name := range r.queues(ctx) {
+			active, pending := "asynq:{"+name+"}:active", "asynq:{"+name+"}:pending"
+			s := r.deployment.server(active)
+			for _, id := range r.tell(ctx, s, "lrange", active, 0, -1) {
+				r.tell(ctx, s, "rpush", pending, id)
+			}
 		}
 		_ = clock.Sleep(ctx, doublePace)
 	}
@@ -358,7 +378,7 @@ func (r *round) plan(seed uint64, only []string, within time.Duration) []happeni
 func (r *round) target(random *rand.Rand, f fault) *member {
 	for {
 		m := r.members[random.IntN(len(r.members))]
-		if (!f.needsNetwork || len(m.network) > 0) && (!f.needsNode || m.program != "goworker") {
+		if (!f.needsNetwork || len(m.network) > 0) && (!f.needsName || m.through == nil) {
 			return m
 		}
 	}

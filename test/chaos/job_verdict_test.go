@@ -97,7 +97,7 @@ func (e evidence) judgeRemembered(state wire.State, p *past) (v verdict) {
 
 // confirmsFailure reports whether a call can have been the last attempt of a task that has failed.
 func (e evidence) confirmsFailure(last call) bool {
-	gaveUp := last.attempt == e.maxAttempts || last.isFinal()
+	gaveUp := last.attempt >= e.maxAttempts || last.isFinal()
 	return gaveUp && (last.token == "" || e.behaviour.fails(last.attempt))
 }
 
@@ -106,5 +106,6 @@ func (e evidence) confirmsFailure(last call) bool {
 func (e evidence) mayHaveLost(last call, p *past) bool {
 	since := span{last.begin, never}
 	answered := last.token != "" && !e.behaviour.fails(last.attempt)
-	return (!answered || e.mayBeLost(last.members, since, p)) && (last.attempt == e.maxAttempts || p.excusesLostOfAny(since))
+	gaveUp := last.attempt >= e.maxAttempts || p.excusesLostOfAny(since)
+	return gaveUp && (!answered || e.mayBeLost(last.members, since, p))
 }

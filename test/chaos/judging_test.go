@@ -65,6 +65,11 @@ func failFirst(j *job, e *evidence, end float64) {
 	e.calls[1].token = ""
 }
 
+// moveFirst has the first attempt move.
+func moveFirst(e *evidence, moves, asked bool) {
+	e.moves, e.asked, e.history[0] = moves, asked, attempted(1, wire.OutcomeMoved, 1, 2)
+}
+
 // rememberedAsFailed has the only attempt of a task succeed on a member, and its history go.
 func rememberedAsFailed(j *job, e *evidence, member string) {
 	e.task, e.calls, e.maxAttempts, j.remembered = nil, []call{called(1, 1, 2, "a")}, 1, wire.StateFailed
@@ -179,6 +184,19 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 			e.history[0].Node = "id1"
 		}, "nothing had happened"},
 		{"lost by a worker whose node died", func(_ *job, e *evidence, _ *past) { e.history[0].Node = "web" }, ""},
+		{"moved", func(_ *job, e *evidence, _ *past) { moveFirst(e, true, true) }, ""},
+		{"moved, and not asked for", func(_ *job, e *evidence, _ *past) { moveFirst(e, true, false) }, "nobody asked for"},
+		{"moved, by a handler that does not move", func(_ *job, e *evidence, _ *past) {
+			moveFirst(e, false, true)
+		}, "nobody asked for"},
+		{"moved, as its member was drained", func(_ *job, e *evidence, p *past) {
+			moveFirst(e, true, false)
+			p.harms[0].name = draining
+		}, ""},
+		{"moved as its handler answered", func(_ *job, e *evidence, p *past) {
+			moveFirst(e, true, true)
+			e.calls[0].token, p.harms = "a", nil
+		}, ""},
 		{"cancelled, and not asked for", func(_ *job, e *evidence, _ *past) {
 			e.task.State, e.history[1], e.calls[1].token = wire.StateCancelled, attempted(2, wire.OutcomeCancelled, 3, 4), ""
 		}, "nobody asked for"},

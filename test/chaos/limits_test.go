@@ -16,56 +16,94 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// limits are those of each round, by name, with their slots. They are set before any work.
-var limits = map[string]int{"key:*": 4, "key:narrow": 2, "type:go": 6}
+// rule is what a limit allows.
+type rule struct {
+	slots int
+	rate  int // in a second; 0: any number
+	burst int
+}
+
+// limits are those of each round, by name. They are set before any work. No task costs more than any of them has slots.
+var limits = map[string]rule{
+	"key:*": {slots: 4}, "key:narrow": {slots: 2}, changing: {slots: 3}, "key:rated": {slots: 4, rate: 4, burst: 3},
+	"type:go": {slots: 6},
+}
+
+// changing is the limit whose slots are changed, each time after changePace.
+const (
+	changing   = "key:c"
+	changePace = 4 * time.Second
+)
+
+var changesTo = []int{5, 3}
 
 // limitKeys are the keys of tasks, with commas between; "" is none.
-var limitKeys = []string{"", "", "", "", "", "", "", "a", "a", "b", "a,narrow", "b,c"}
+var limitKeys = []string{
+	"", "", "", "", "", "", "", "", "", "", "a", "a", "b", "c", "a,narrow", "b,c", "rated",
+}
+
+// maxCost is the highest cost of a task.
+const maxCost = 2
 
 // setLimits sets the limits of a round.
 func (w *workload) setLimits() {
-	for name, slots := range limits {
-		status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
-			return c.SetLimitWithResponse(ctx, name, nil, wire.LimitRule{Slots: &slots})
-		})
-		if status != http.StatusCreated && status != http.StatusNoContent { // an earlier answer was lost
-			w.t.Fatalf("setting the limit %s was answered by %d: %s", name, status, body)
+	for name, r := range limits {
+		w.setLimit(name, r)
+	}
+}
+
+// setLimit sets a limit, and notes when.
+func (w *workload) setLimit(name string, r rule) {
+	asked := time.Now() // an earlier request may have set it, although its answer was lost
+	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		set := wire.LimitRule{Slots: &r.slots}
+		if r.rate > 0 {
+			set.Rate, set.Per, set.Burst = &r.rate, ptr(wire.LimitPer("1s")), &r.burst
+		}
+		return c.SetLimitWithResponse(ctx, name, nil, set)
+	})
+	if status != http.StatusNoContent {
+		w.t.Errorf("setting the limit %s was answered by %d: %s", name, status, body)
+	}
+	w.past.change(func() { w.past.rules = append(w.past.rules, ruled{span{asked, time.Now()}, r, name}) })
+}
+
+// changeLimit raises a limit, and lowers it, unless ctx ends before that.
+func (w *workload) changeLimit(ctx context.Context) {
+	for _, slots := range changesTo {
+		if clock.Sleep(ctx, changePace) == nil {
+			w.setLimit(changing, rule{slots: slots})
 		}
 	}
 }
 
-// slotsOf returns the limits of a task that has these keys and this type, with their slots.
-func slotsOf(keys, kind string) map[string]int {
-	own := map[string]int{}
+// limitsOf returns the names of the limits of a task that has these keys and this type.
+func limitsOf(keys, kind string) (names []string) {
 	if kind == "go" {
-		own["type:go"] = limits["type:go"]
+		names = append(names, "type:go")
 	}
 	for key := range strings.SplitSeq(keys, ",") {
-		name := "key:" + key
-		switch slots, exact := limits[name]; {
-		case key == "":
-		case exact:
-			own[name] = slots
-		default:
-			own[name] = limits["key:*"]
+		if key != "" {
+			names = append(names, "key:"+key)
 		}
 	}
-	return own
+	return names
 }
 
 // home is where members of a fleet are: their label zone. The member node2 has none, as it does not run tasks in each
 // round.
 var home = map[string]string{"node1": "a", "node3": "b", "goworker": "a", "webworker": "b"}
 
-// place is where a task may run.
+// place is where a task may run, and how many slots of its node it holds there.
 type place struct {
+	slots    int // 0: one
 	selector string
 	prefer   string // a selector
 	route    *wire.Route
 	members  []string // that may run it
 }
 
-// places are those of tasks. Members of both zones run the type http, and only goworker runs the type go.
+// places are those of tasks. Members of both zones run the type http. Workers by HTTP run tasks of one slot only.
 func places() []place {
 	by := func(by route.Strategy) *wire.Route { return &wire.Route{By: ptr(wire.RouteBy(by))} }
 	failover := by(route.Failover)
@@ -80,6 +118,8 @@ func places() []place {
 		{selector: "zone", route: by(route.LeastRunning), members: both},
 		{selector: "zone!=b,zone", route: sticky, members: []string{"node1", "goworker"}},
 		{route: failover, members: []string{"node3", "node1"}},
+		{slots: 2, members: []string{"node1", "node2", "node3", "goworker"}},
+		{slots: 5, selector: "zone=a", members: []string{"node1", "goworker"}},
 	}
 }
 
@@ -91,9 +131,18 @@ func labelsOf(member string) string {
 	return "no-zone"
 }
 
-// limitAndPlace gives a job, perhaps, limit keys and a place.
+// concurrency is how many slots members have.
+var concurrency = map[string]int{"node1": 12, "node2": 12, "node3": 12, "goworker": 12, "webworker": 6}
+
+// slotsOf is how many slots a member has, as its flag has them.
+func slotsOf(member string) string { return fmt.Sprint(concurrency[member]) }
+
+// limitAndPlace gives a job, perhaps, limit keys, a cost and a place.
 func (j *job) limitAndPlace(random *rand.Rand) {
-	j.keys = limitKeys[random.IntN(len(limitKeys))]
+	j.keys, j.cost = limitKeys[random.IntN(len(limitKeys))], 1
+	if random.IntN(5) == 0 {
+		j.cost = maxCost
+	}
 	if all := places(); random.IntN(4) == 0 && j.kind == "http" {
 		j.place = &all[random.IntN(len(all))]
 	}
@@ -102,6 +151,9 @@ func (j *job) limitAndPlace(random *rand.Rand) {
 // addTo adds to a submission what says where the task may run.
 func (p place) addTo(s *wire.Submission) {
 	s.Route = p.route
+	if p.slots > 0 {
+		s.Slots = &p.slots
+	}
 	if p.selector != "" {
 		s.Select = &p.selector
 	}
@@ -163,8 +215,11 @@ func (r *round) obeysCordon(ctx context.Context, m *member) bool {
 func (r *round) judgeLimits(w *workload, file *caseFile) {
 	var all []limited
 	for _, j := range w.jobs {
-		e := file.of(j.id, j.behaviour, j.maxAttempts, j.due)
-		t := limited{id: j.id, slots: slotsOf(j.keys, j.kind), calls: e.calls, ended: e.history, place: j.place}
+		e := file.ofJob(j)
+		t := limited{
+			id: j.id, cost: j.cost, limits: limitsOf(j.keys, j.kind), calls: e.calls, ended: e.history, place: j.place,
+			p: r.past.of(j.id),
+		}
 		if j.accepted && e.task != nil {
 			t.ready = later(j.due, e.task.CreatedAt.Time)
 		}
@@ -173,12 +228,18 @@ func (r *round) judgeLimits(w *workload, file *caseFile) {
 	for _, f := range w.flows {
 		for step, s := range f.steps {
 			e := file.of(task.Ref{ID: f.id}.Step(step).ID, s.behaviour, s.maxAttempts, time.Time{})
-			all = append(all, limited{id: e.id, slots: slotsOf(s.keys, "http"), calls: e.calls, ended: e.history})
+			all = append(all, limited{
+				id: e.id, cost: 1, limits: limitsOf(s.keys, "http"), calls: e.calls, ended: e.history, p: r.past.of(e.id),
+			})
 		}
 	}
 	r.add(judgeLimits(all, &r.past))
-	for _, t := range all {
+	r.add(judgeNodes(all, &r.past))
+	for i, t := range all {
 		r.add(t.judgePlace(&r.past))
+		if i < len(w.jobs) && w.jobs[i].moving == 1 && len(w.jobs[i].movesTo) == 1 {
+			r.add(t.judgeMoves(w.jobs[i].movesTo[0], &r.past))
+		}
 	}
 	for id, calls := range file.calls { // also of schedules and follow-ups
 		if !slices.ContainsFunc(all, func(t limited) bool { return t.id == id }) {

@@ -28,6 +28,7 @@ type past struct {
 	full    bool     // Redis had no memory for more, so history went early
 	leaders []string // the members that can lead a partition
 	drains  []drained
+	rules   []ruled // of limits, in the order in which they were set
 }
 
 // loss is a time in which Redis accepted writes that it lost.
@@ -83,7 +84,9 @@ func (p *past) addLoss(s span, partitions ...int) {
 // of is what happened to a task or a schedule: what Redis has lost of other partitions does not concern it.
 func (p *past) of(id string) *past {
 	lost := slices.DeleteFunc(slices.Clone(p.lost), func(l loss) bool { return !l.concerns(partitionOf(id)) })
-	return &past{harms: p.harms, lost: lost, jumps: p.jumps, full: p.full, leaders: p.leaders, drains: p.drains}
+	return &past{
+		harms: p.harms, lost: lost, jumps: p.jumps, full: p.full, leaders: p.leaders, drains: p.drains, rules: p.rules,
+	}
 }
 
 func (p *past) addJump(j jump) { p.change(func() { p.jumps = append(p.jumps, j) }) }

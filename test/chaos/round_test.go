@@ -169,17 +169,18 @@ func (r *round) startFleet(random *rand.Rand) {
 	for i, program := range []string{"dtsd", skewed["5m"], skewed["-5m"]} {
 		listen := fmt.Sprint("127.0.0.1:", redistest.FreePort(r.t)) // the same after a restart
 		name := fmt.Sprint("node", i+1)
-		m := r.startMember(name, program, "serve", "--concurrency", "12", "--listen", listen, "--roles", roles[i],
+		m := r.startMember(name, program, "serve", "--concurrency", slotsOf(name), "--listen", listen, "--roles", roles[i],
 			"--node-name", name, "--labels", labelsOf(name))
 		m.serves = strings.Contains(roles[i], "api")
 		if strings.Contains(roles[i], "scheduler") {
 			r.past.leaders = append(r.past.leaders, m.name)
 		}
 	}
-	r.startMember("goworker", "goworker", "--concurrency", "12", "--labels", labelsOf("goworker"))
+	const own = "goworker"
+	r.startMember(own, own, "--node-name", own, "--concurrency", slotsOf(own), "--labels", labelsOf(own))
 	through := r.members[0]
 	web := &member{round: r, name: "webworker", program: "goworker", through: through}
-	web.args = []string{"--server", through.url(), "--concurrency", "6", "--labels", labelsOf("webworker")}
+	web.args = []string{"--server", through.url(), "--concurrency", slotsOf(web.name), "--labels", labelsOf(web.name)}
 	r.join(web)
 	web.start()
 }
@@ -239,6 +240,7 @@ func (r *round) harmWhile(w *workload, o *outcome) {
 	running.Go(func() { w.driveFlows(work, r.seed) })
 	running.Go(func() { w.pause(work, r.seed) })
 	running.Go(func() { w.contend(work) })
+	running.Go(func() { w.changeLimit(work) })
 	_ = clock.Sleep(r.ctx, warmUp)
 	o.begin = time.Now()
 	r.harm(r.ctx, o.plan)
@@ -334,7 +336,9 @@ func (r *round) awaitRuns(w *workload) {
 	run := wire.Submission{
 		Type: task.WorkflowType, Payload: json.RawMessage(definition), OnEnd: w.onEnd(wire.FollowUpWhenEnded),
 	}
-	limited := wire.Submission{Type: "noop", LimitKey: ptr("a"), Select: ptr("zone")}
+	limited := wire.Submission{
+		Type: "noop", LimitKey: ptr("a"), Cost: ptr(maxCost), Select: ptr("zone"), Slots: ptr(2),
+	}
 	for _, m := range r.members {
 		for _, s := range []wire.Submission{run, limited} {
 			for m.serves {

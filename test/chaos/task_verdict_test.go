@@ -20,6 +20,8 @@ type evidence struct {
 	behaviour   behaviour
 	maxAttempts int
 	due         time.Time
+	moves       bool       // its handler gives its work up when it is asked to move
+	asked       bool       // a client asked it to
 	task        *wire.Task // as DTS lists it; nil: it does not
 	history     []wire.Attempt
 	calls       []call              // of its handler, in their order
@@ -46,12 +48,15 @@ func (e evidence) judgeCalls(p *past) (v verdict) {
 // before it, which was lost before it came to its handler.
 func (e evidence) mayFollow(c, last call, p *past) bool {
 	between := span{last.begin, c.begin}
-	return e.mayBeLost(last.members, between, p) || c.attempt < last.attempt && e.mayBeLost(c.members, between, p)
+	moved := slices.ContainsFunc(e.history, func(a wire.Attempt) bool { return a.Number == last.attempt && hasMoved(a) })
+	return moved || // it was asked to as its handler answered
+		e.mayBeLost(last.members, between, p) || c.attempt < last.attempt && e.mayBeLost(c.members, between, p)
 }
 
 // judgeBegin: a handler is called for an attempt that the task has, and not before its time.
 func (e evidence) judgeBegin(c call, p *past) (v verdict) {
-	if c.attempt < 1 || c.attempt > e.maxAttempts {
+	unbounded := e.moves && e.task == nil // nobody knows how many of them moved, which does not count
+	if c.attempt < 1 || c.attempt > e.maxAttempts && !unbounded {
 		v.add("attempt %d of %s, which has %d at most, was begun", c.attempt, e.id, e.maxAttempts)
 	}
 	if earliest := p.earliest(e.due); c.begin.Before(earliest) {
@@ -105,6 +110,10 @@ func (e evidence) judgeAttempt(a wire.Attempt, begun map[int]call, p *past) (v v
 	case wire.OutcomeTimeout:
 		if e.behaviour != hangs {
 			v.add("attempt %d of %s ended by its timeout: %s", a.Number, e.id, c)
+		}
+	case wire.OutcomeMoved:
+		if lived := livedFrom(a, c, called, p); !e.moves || !e.asked && !p.asksToMove(e.members[a.Node], lived) {
+			v.add("attempt %d of %s has moved, which nobody asked for: %s", a.Number, e.id, c)
 		}
 	case wire.OutcomeLost, wire.OutcomeInterrupted:
 		if lived := livedFrom(a, c, called, p); !e.mayBeLost(e.members[a.Node], lived, p) {
@@ -205,6 +214,8 @@ func (e evidence) followsEnd(c call) bool {
 func isSuccess(a wire.Attempt) bool {
 	return a.Outcome != nil && *a.Outcome == wire.OutcomeSucceeded
 }
+
+func hasMoved(a wire.Attempt) bool { return a.Outcome != nil && *a.Outcome == wire.OutcomeMoved }
 
 // life returns the time from the first call of a task until the answer with which it ended, if it ended with one.
 func (e evidence) life() (_ span, known bool) {

@@ -22,7 +22,7 @@ func (r *round) judge(w *workload) {
 	}
 	r.add(r.locking.judge(&r.past))
 	for _, j := range w.jobs {
-		e, p := file.of(j.id, j.behaviour, j.maxAttempts, j.due), r.past.of(j.id)
+		e, p := file.ofJob(j), r.past.of(j.id)
 		r.add(j.judge(e, p, r.durable()))
 		r.add(file.judgeFollowUps(e, j.when, p.isTouched(e.calls, j.answers), p))
 	}
@@ -91,6 +91,18 @@ func (file *caseFile) of(id string, behaviour behaviour, maxAttempts int, due ti
 	if t, found := file.tasks[id]; found {
 		e.task, e.history = &t, file.r.attempts(id)
 	}
+	for _, a := range e.history {
+		if hasMoved(a) {
+			e.maxAttempts++ // it does not count
+		}
+	}
+	return e
+}
+
+// ofJob is the evidence of the task of a job.
+func (file *caseFile) ofJob(j *job) evidence {
+	e := file.of(j.id, j.behaviour, j.maxAttempts, j.due)
+	e.moves, e.asked = j.moves, j.moving > 0
 	return e
 }
 

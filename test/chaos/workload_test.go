@@ -33,6 +33,8 @@ type job struct {
 	maxAttempts int
 	takes       time.Duration
 	keys        string            // under which limits count it
+	cost        int               // slots of each of its limits
+	moves       bool              // its handler gives its work up when it is asked to move
 	place       *place            // where it may run; nil: anywhere
 	due         time.Time         // it may not begin earlier
 	when        wire.FollowUpWhen // after which ends a task follows it; "": after none
@@ -44,6 +46,8 @@ type job struct {
 	asked    bool       // somebody asked to cancel it
 	version  int        // of the newest payload
 	changes  []answered
+	moving   int      // how often somebody asked it to move
+	movesTo  []string // the members of the requests that were accepted; "": any other one
 	answers  []span   // requests of which the answer told a client something of the task
 	missed   []string // answers that say that the task is not there, although it was accepted
 
@@ -95,9 +99,13 @@ func (w *workload) step(random *rand.Rand, id string) {
 		if j := w.any(random); j != nil {
 			w.cancel(j)
 		}
-	default:
+	case n < 94:
 		if j := w.any(random); j != nil {
 			w.change(j)
+		}
+	default:
+		if j := w.any(random); j != nil {
+			w.move(j, []string{"", "goworker", "webworker"}[random.IntN(3)])
 		}
 	}
 }
@@ -125,6 +133,7 @@ func (w *workload) newJob(random *rand.Rand, id string) *job {
 	if n := random.IntN(2 * len(whens)); n < len(whens) {
 		j.when = whens[n]
 	}
+	j.moves = random.IntN(2) == 0
 	j.limitAndPlace(random)
 	return j
 }
@@ -148,6 +157,9 @@ func (w *workload) submission(j *job) wire.Submission {
 	if j.keys != "" {
 		s.LimitKey = &j.keys
 	}
+	if j.cost > 1 {
+		s.Cost = &j.cost
+	}
 	if j.place != nil {
 		j.place.addTo(&s)
 	}
@@ -158,7 +170,11 @@ func (w *workload) submission(j *job) wire.Submission {
 }
 
 func (w *workload) payload(j *job, version int) json.RawMessage {
-	return payloadOf(w.handlers.address(j.behaviour, j.takes, version))
+	address := w.handlers.address(j.behaviour, j.takes, version)
+	if j.moves {
+		address += "&moves=1"
+	}
+	return payloadOf(address)
 }
 
 func payloadOf(url string) json.RawMessage {
@@ -286,6 +302,33 @@ func (w *workload) change(j *job) {
 	if ok {
 		j.answers = append(j.answers, during)
 		j.changes = append(j.changes, answered{at: during.until, attempt: shown.Attempt, version: version})
+	}
+}
+
+// move asks a task to move to a member, or to any other one if that is "". It is refused unless a handler runs the task
+// that can give it up, and the member can run it.
+func (w *workload) move(j *job, to string) {
+	j.mu.Lock()
+	j.moving++
+	known := j.accepted
+	j.mu.Unlock()
+	var node *string
+	for _, m := range w.members {
+		if m.name == to {
+			node = &m.current().ID
+		}
+	}
+	during, status, body := w.tell(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		return c.MoveTaskWithResponse(ctx, j.id, nil, wire.TaskMove{To: node})
+	})
+	if status == http.StatusBadRequest && node != nil { // the member has gone, or is the one that runs the task
+		return
+	}
+	if _, ok := w.taskIn("moving", j, known, status, body); ok {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.answers = append(j.answers, during)
+		j.movesTo = append(j.movesTo, to)
 	}
 }
 

@@ -41,7 +41,10 @@ type httpAttempt struct {
 	wire.TakenAttempt
 	ctx     context.Context
 	cancel  context.CancelFunc
+	args    payload
+	err     error                       // of its payload
 	verdict wire.ExtendedAttemptVerdict // guarded by the worker's mu
+	moved   bool                        // it was asked to; guarded by the worker's mu
 	ended   bool                        // its work has; guarded by the worker's mu
 }
 
@@ -92,8 +95,8 @@ func (w *httpWorker) take(ctx, work context.Context) {
 	}
 	w.calls++
 	offer := wire.TakeRequest{
-		Types: []string{"http"}, Capacity: ptr(cap(w.slots)), Max: ptr(min(n, 64)), Wait: ptr(takeWait), Lease: ptr(httpLease), Request: ptr(fmt.Sprint(w.calls)),
-		Labels: w.labels,
+		Types: []string{"http", "go"}, Capacity: ptr(cap(w.slots)), Max: ptr(min(n, 64)), Wait: ptr(takeWait),
+		Lease: ptr(httpLease), Request: ptr(fmt.Sprint(w.calls)), Labels: w.labels,
 	}
 	var taken []wire.TakenAttempt
 	until(work, func() bool {
@@ -107,6 +110,7 @@ func (w *httpWorker) take(ctx, work context.Context) {
 	for _, given := range taken {
 		ctx, cancel := context.WithCancel(work)
 		a := &httpAttempt{TakenAttempt: given, ctx: ctx, cancel: cancel, verdict: wire.VerdictRunning}
+		a.err = json.Unmarshal(a.Payload, &a.args)
 		w.mu.Lock()
 		w.running[a.Token] = a
 		w.mu.Unlock()
@@ -127,17 +131,16 @@ func until(ctx context.Context, do func() bool) {
 func (w *httpWorker) run(work context.Context, a *httpAttempt) {
 	defer func() { <-w.slots }()
 	defer a.cancel()
-	var args payload
-	err := json.Unmarshal(a.Payload, &args)
+	err := a.err
 	end := wire.AttemptEnd{Token: a.Token, Outcome: wire.EndSucceeded}
 	if err == nil {
 		var result string
-		result, err = post(a.ctx, args.URL, a.Task, a.Attempt)
+		result, err = post(a.ctx, a.args.URL, a.Task, a.Attempt)
 		end.Result = &result
 	}
 	defer w.remove(a) // its lease is extended until Redis knows that it has ended, or another worker would begin the next attempt
 	w.mu.Lock()
-	verdict := a.verdict
+	verdict, moved := a.verdict, a.moved
 	a.ended = true
 	w.mu.Unlock()
 	switch {
@@ -145,6 +148,8 @@ func (w *httpWorker) run(work context.Context, a *httpAttempt) {
 		return
 	case verdict != wire.VerdictRunning:
 		end = wire.AttemptEnd{Token: a.Token, Outcome: wire.AttemptEndOutcome(verdict)}
+	case err != nil && moved:
+		end = wire.AttemptEnd{Token: a.Token, Outcome: wire.EndMoved}
 	case err != nil:
 		end = wire.AttemptEnd{Token: a.Token, Outcome: wire.EndFailed, Error: ptr(err.Error()), Permanent: ptr(executor.IsPermanent(err))}
 	}
@@ -181,23 +186,29 @@ func (w *httpWorker) extend(ctx context.Context) {
 			continue
 		}
 		for i, e := range answer.JSON200.Attempts {
-			w.judge(request.Attempts[i].Token, e.Verdict)
+			w.judge(request.Attempts[i].Token, e.Verdict, e.Move != nil && *e.Move)
 		}
 	}
 }
 
-// judge stops an attempt that is not to go on.
-func (w *httpWorker) judge(token string, verdict wire.ExtendedAttemptVerdict) {
+// judge stops an attempt that is not to go on here.
+func (w *httpWorker) judge(token string, verdict wire.ExtendedAttemptVerdict, move bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.running[token]
-	if a == nil || a.ended || verdict == wire.VerdictRunning || verdict == wire.VerdictUnknown {
+	if a == nil || a.ended {
+		return
+	}
+	a.moved = a.moved || move && a.args.moves()
+	if !a.moved && (verdict == wire.VerdictRunning || verdict == wire.VerdictUnknown) {
 		return
 	}
 	if verdict == wire.VerdictLost {
 		w.dropped(a)
 	}
-	a.verdict = verdict
+	if verdict != wire.VerdictUnknown {
+		a.verdict = verdict
+	}
 	a.cancel()
 }
 

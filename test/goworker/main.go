@@ -1,6 +1,7 @@
 // Command goworker is a worker made with package dts or, with --server, a worker by HTTP, for the tests that compare them with dtsd's. Its
 // handler of type http does what these tests need of dtsd's executor: it calls the URL of the payload, and says which task and attempt
-// calls. A worker made with package dts also runs the type go, which is the same.
+// calls. It also runs the type go, which is the same. If the URL says "moves=1", it gives its work up when it is asked
+// to move.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strconv"
@@ -27,6 +29,7 @@ func main() {
 	durability := flag.String("durability", "", "what begins wait for, as dtsd's flag")
 	concurrency := flag.Int("concurrency", 20, "attempts at once")
 	drain := flag.Duration("drain-timeout", 30*time.Second, "how long attempts may go on after SIGTERM")
+	name := flag.String("node-name", "", "name of the worker, as dtsd's flag")
 	labels := config.Labels{}
 	flag.Func("labels", "labels of the worker, as dtsd's flag", labels.Set)
 	flag.Parse()
@@ -37,7 +40,7 @@ func main() {
 		err = runHTTP(ctx, *server, *concurrency, *drain, labels, log)
 	} else {
 		worker := dts.NewWorker(dts.WorkerOptions{Redis: *redis, Durability: *durability, Concurrency: *concurrency, DrainTimeout: *drain,
-			Labels: labels, Logger: log})
+			Name: *name, Labels: labels, Logger: log})
 		dts.HandleResult(worker, "http", call)
 		dts.HandleResult(worker, "go", call)
 		err = worker.Run(ctx)
@@ -51,14 +54,35 @@ func main() {
 
 type payload struct{ URL string }
 
+// moves reports whether the handler gives its work up when it is asked to move.
+func (p payload) moves() bool {
+	u, err := url.Parse(p.URL)
+	return err == nil && u.Query().Get("moves") == "1"
+}
+
 func call(ctx context.Context, args payload) (string, error) {
 	t := dts.Current(ctx)
-	return post(ctx, args.URL, t.ID, t.Attempt)
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	if args.moves() {
+		go func(ended <-chan struct{}) {
+			select {
+			case <-dts.Moving(ctx):
+				giveUp(dts.ErrMoved)
+			case <-ended:
+			}
+		}(ctx.Done())
+	}
+	result, err := post(ctx, args.URL, t.ID, t.Attempt)
+	if err != nil && errors.Is(context.Cause(ctx), dts.ErrMoved) {
+		return "", dts.ErrMoved
+	}
+	return result, err
 }
 
 // post calls a URL for an attempt.
-func post(ctx context.Context, url, task string, attempt int) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+func post(ctx context.Context, to, task string, attempt int) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, nil)
 	if err != nil {
 		return "", dts.Permanent(err)
 	}
