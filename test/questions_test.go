@@ -84,6 +84,15 @@ var fleets = map[string][]scene{
 			{"dtsctl status", numbers},
 		}},
 	},
+	"a node with free slots": {
+		{"a limit and a selector hold tasks up", (*questioned).holdUp, []trial{
+			{"dtsctl task why import-4", nothing},
+			{"dtsctl task why render-1", nothing},
+		}},
+		{"the node is cordoned", (*questioned).cordon, []trial{
+			{"dtsctl task why import-5", nothing},
+		}},
+	},
 	"a node without Redis": {
 		{"Redis is away", (*questioned).loseRedis, []trial{
 			{"dtsctl doctor", nothing},
@@ -308,6 +317,24 @@ func (q *questioned) hangSlots() {
 		status := q.print("dtsctl status")
 		return !strings.Contains(status, "schedule_failing") && !strings.Contains(status, "_unserved")
 	})
+}
+
+// holdUp has a node with free slots, and tasks that a limit and a selector hold up.
+func (q *questioned) holdUp() {
+	q.front = q.start()
+	await(q.t, 30*time.Second, "the node accepts limits", func() bool {
+		return !strings.Contains(q.print("dtsctl limit set key:* --slots 1"), "dtsctl:")
+	})
+	q.do(`task submit --type noop --id import-3 --limit-key tenant-7 --payload '{"sleep": "1h"}'`)
+	q.until("task list --state running", "import-3")
+	q.do("task submit --type noop --id import-4 --limit-key tenant-7", "task submit --type noop --id render-1 --select gpu")
+	q.until("task why import-4", "limited")
+	q.until("task why render-1", "no_node")
+}
+
+func (q *questioned) cordon() {
+	q.do("node cordon "+q.front.id+" --note 'a new kernel'", "task submit --type noop --id import-5")
+	q.until("task why import-5", "cordon")
 }
 
 func (q *questioned) loseRedis() {

@@ -70,14 +70,15 @@ func TestREADME_QuickstartWorks(t *testing.T) {
 		out := bash(t, line, "go run ./cmd/dtsctl", control+" --server "+n.url, "http://127.0.0.1:8080", n.url)
 		for command, want := range map[string]string{
 			"echo hello": "succeeded", "--id check": "check", "task list": "flaky", "task attempts flaky": "attempt 1 fails",
-			"schedule put": "cleanup", "schedule next": "+0", "schedule audit": "proved", "curl": `"state":"scheduled"`,
+			"schedule put": "cleanup", "schedule next": "+0", "schedule audit": "proved", "limit set": "key:*",
+			"curl": `"state":"scheduled"`,
 		} {
 			if strings.Contains(line, command) && !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", line, want, out)
 			}
 		}
 	}
-	if run < 8 {
+	if run < 10 {
 		t.Errorf("only %d commands were found in the README", run)
 	}
 	await(t, 30*time.Second, "the demo has cancelled the task of an hour, so that none of its processes is left", func() bool {

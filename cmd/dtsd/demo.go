@@ -70,6 +70,19 @@ func (d demo) tasks() []wire.Submission {
 	return all
 }
 
+// limited returns three tasks under the limit of the demo, which run one after the other, and one with a route.
+func (d demo) limited() []wire.Submission {
+	routed := d.task("routed", "0s", `echo "ran where the fewest tasks ran"`, `{}`)
+	routed.Route = &wire.Route{By: ptr(wire.RouteLeastRunning)}
+	all := []wire.Submission{routed}
+	for _, id := range []string{"import-1", "import-2", "import-3"} {
+		s := d.task(id, "0s", `sleep 8; echo "imported"`, `{"sleep": "8s"}`)
+		s.LimitKey = ptr("tenant-7")
+		all = append(all, s)
+	}
+	return all
+}
+
 // task returns a task that runs a script or, on a node that runs no shell tasks, pretends to.
 func (d demo) task(id, delay, script, pretended string) wire.Submission {
 	kind, payload := d.work(script, pretended)
@@ -151,26 +164,21 @@ func (d demo) show(ctx context.Context, out io.Writer) error {
 
 // introduction says what will happen.
 func (d demo) introduction() string {
+	n := len(d.tasks()) + len(d.limited())
 	if d.shell {
 		return fmt.Sprintf("The demo submits %d tasks and three schedules. One ticks every 5 seconds, one runs a workflow, and one\n"+
-			"fails three times and pauses itself: the page says why. One task fails twice before it succeeds, and two are\n"+
-			"cancelled.\n\n", len(d.tasks()))
+			"fails three times and pauses itself: the page says why. One task fails twice before it succeeds, two are\n"+
+			"cancelled, and three wait for a limit of one at a time.\n\n", n)
 	}
 	return fmt.Sprintf("The demo submits %d tasks and three schedules. One runs a workflow, and one fails and pauses itself. They only\n"+
 		"pretend to work, as this node runs no shell tasks: that needs --enable-shell where others reach it. Two tasks are\n"+
-		"cancelled.\n\n", len(d.tasks()))
+		"cancelled, and three wait for a limit of one at a time.\n\n", n)
 }
 
 // submit submits the tasks and the schedules of the demo, and then cancels demoCancels.
 func (d demo) submit(ctx context.Context, c *client.ClientWithResponses) error {
-	for _, s := range d.tasks() {
-		answer, err := c.SubmitTaskWithResponse(ctx, nil, s)
-		if err != nil {
-			return stopped(ctx, fmt.Errorf("submitting %s: %w", *s.ID, err))
-		}
-		if answer.StatusCode() != http.StatusCreated {
-			return fmt.Errorf("submitting %s: %s: %s", *s.ID, answer.Status(), answer.Body)
-		}
+	if err := submitAll(ctx, c, d.tasks()); err != nil {
+		return err
 	}
 	w := d.workflow()
 	kept, err := c.PutWorkflowWithBodyWithResponse(ctx, w.id, nil, "application/json", strings.NewReader(w.text))
@@ -189,6 +197,12 @@ func (d demo) submit(ctx context.Context, c *client.ClientWithResponses) error {
 			return fmt.Errorf("putting %s: %s: %s", s.id, put.Status(), put.Body)
 		}
 	}
+	if err := limit(ctx, c); err != nil {
+		return err
+	}
+	if err := submitAll(ctx, c, d.limited()); err != nil {
+		return err
+	}
 	if err := clock.Sleep(ctx, demoCancelAfter); err != nil {
 		return stopped(ctx, err)
 	}
@@ -202,6 +216,41 @@ func (d demo) submit(ctx context.Context, c *client.ClientWithResponses) error {
 		}
 	}
 	return nil
+}
+
+// submitAll submits tasks. If ctx has ended, it returns nil.
+func submitAll(ctx context.Context, c *client.ClientWithResponses, all []wire.Submission) error {
+	for _, s := range all {
+		answer, err := c.SubmitTaskWithResponse(ctx, nil, s)
+		if err != nil {
+			return stopped(ctx, fmt.Errorf("submitting %s: %w", *s.ID, err))
+		}
+		if answer.StatusCode() != http.StatusCreated {
+			return fmt.Errorf("submitting %s: %s: %s", *s.ID, answer.Status(), answer.Body)
+		}
+	}
+	return nil
+}
+
+// demoLimitWithin is how long the node may refuse a limit: until it knows that no node of an earlier release lives.
+const demoLimitWithin = 20 * time.Second
+
+// limit lets one task of each limit key run at once.
+func limit(ctx context.Context, c *client.ClientWithResponses) error {
+	for began := clock.Now(); ; {
+		set, err := c.SetLimitWithResponse(ctx, "key:*", nil, wire.LimitRule{Slots: ptr(1)})
+		switch {
+		case err != nil:
+			return stopped(ctx, fmt.Errorf("setting a limit: %w", err))
+		case set.StatusCode() < http.StatusBadRequest:
+			return nil
+		case clock.Since(began) > demoLimitWithin:
+			return fmt.Errorf("setting a limit: %s: %s", set.Status(), set.Body)
+		}
+		if err := clock.Sleep(ctx, 200*time.Millisecond); err != nil {
+			return stopped(ctx, err)
+		}
+	}
 }
 
 // printEvents prints the events in body until it ends.

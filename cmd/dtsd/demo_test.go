@@ -30,7 +30,7 @@ func TestDemo_SubmitsOnlyWhatTheNodeRuns(t *testing.T) {
 		n.restrict(&cfg, func(flag string) bool { return slices.Contains(c.flags, flag) })
 		d := n.demo("h:1", cfg)
 		var kinds []string
-		for _, s := range d.tasks() {
+		for _, s := range append(d.tasks(), d.limited()...) {
 			kinds = append(kinds, s.Type)
 		}
 		slices.Sort(kinds)

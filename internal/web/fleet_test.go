@@ -57,6 +57,12 @@ func (w *world) troubled() {
 				Queues: map[string]int{"default": 1},
 			},
 		},
+		cluster.Node{
+			ID: "vm-8", Name: "vm-8", State: cluster.StateAlive, Roles: []string{"worker"}, Version: "1.0.0",
+			Capacity: 4, Running: 2, Queues: map[string]int{}, Cordon: &cluster.Cordon{
+				Of: "vm-8", By: "ann", Note: strings.Repeat("its disk is being replaced ", 4), Since: start, Drain: true,
+			},
+		},
 	)
 	w.claim(0)
 	testkit.Must(w.t, w.control.PauseQueue(w.ctx, me, "mails", "month-end close"))
@@ -79,6 +85,29 @@ func TestGolden_Fleet(t *testing.T) {
 		w.page("queue-not-found", "/queues/nobody", http.StatusNotFound)
 		w.page("nodes", "/nodes", http.StatusOK)
 		w.page("doctor", "/doctor/run", http.StatusOK)
+	})
+}
+
+// A node that is drained says how many tasks it has left, and when it has none. Its free slots count nowhere.
+func TestNodes_ShowDrains(t *testing.T) {
+	inWorld(t, func(w *world) {
+		drained := cluster.Node{
+			ID: "node-b", State: cluster.StateAlive, Roles: []string{"worker"}, Capacity: 5, Running: 3,
+			Queues: map[string]int{"default": 1},
+		}
+		w.nodes = append(w.nodes, drained)
+		w.pass(time.Minute)
+		w.expectDone("/nodes/cordon", w.fill("/nodes", "node", "node-b", "drain", "true"), "/nodes?said=node-drained")
+		w.pass(2 * time.Minute)
+		w.expect("/nodes", "One of them drains.", `<span class="w">draining</span>`, "3 tasks left", "node-b is drained: it",
+			`3 <small>of 13 in use`, "Of cordoned nodes, only slots in use count.")
+		w.expect("/", "<small>of 13 slots")
+		w.expectNot("/nodes", "cordoned: they take")
+		w.nodes[1].Running = 0
+		w.expect("/nodes", `<span class="w">draining</span>`, "0 tasks left") // it may begin one that it has taken
+		w.nodes[1].Cordon.Obeyed = true
+		w.expect("/nodes", `<span class="w">drained</span>`)
+		w.expectNot("/nodes", "tasks left")
 	})
 }
 

@@ -54,6 +54,8 @@ func (v *visit) limitSentence(l limitRow) template.HTML {
 	switch {
 	case l.State == limitPaused:
 		return v.T("Paused: none of its tasks starts")
+	case l.State == limitFull && l.IsWildcard:
+		return v.T("Full for %s: tasks wait for a slot", v.FullNames(l))
 	case l.State == limitFull && l.Waiting > 0:
 		return v.T("Full: its tasks wait for a slot")
 	case l.State == limitFull:
@@ -105,6 +107,14 @@ func bareLimitNew(v *visit) (any, string) {
 		Name: "name", Label: v.T("Name"), Value: v.query.Get("name"), Hint: "key:tenant-7", Required: true, Wide: true,
 	}
 	fields := append(v.filledIn([]formField{name}), v.limitFields(control.LimitRule{})...)
+	notes := map[string]template.HTML{
+		"slots": v.T("How many tasks may be queued or running at once. Empty: any number."),
+		"rate":  v.T("How many may be handed over in that time. Empty: any number."),
+		"burst": v.T("How many may be handed over at once after a rest. Empty: as many as the rate."),
+	}
+	for i := range fields {
+		fields[i].Note = notes[fields[i].Name]
+	}
 	return newLimit{fields}, string(v.T("New limit"))
 }
 

@@ -26,6 +26,7 @@ type limitList struct {
 type limitRow struct {
 	control.LimitInfo
 	State    limitState
+	Full     []string  // of a name that ends with "*": names whose tasks wait and hold all of their slots
 	SlotBars []segment // how many of its slots are held
 }
 
@@ -35,17 +36,23 @@ type limitState int
 const (
 	limitIdle   limitState = iota // none of its tasks holds a slot, and none waits
 	limitUsed                     // some of its tasks hold slots, or wait
-	limitFull                     // its tasks hold all of its slots
+	limitFull                     // its tasks hold all of its slots, or those of one of its names and wait
 	limitPaused                   // nothing is handed over
 )
 
-// limitRowOf says how a limit is. Of a name that ends with "*", each key has the slots for itself: it is never full.
+// limitRowOf says how a limit is. Of a name that ends with "*", each key has the slots for itself.
 func limitRowOf(l control.LimitInfo) limitRow {
 	row := limitRow{LimitInfo: l}
+	isFull := func(u control.LimitUse) bool { return l.Rule.Slots > 0 && u.Held >= l.Rule.Slots }
+	for _, u := range l.Uses {
+		if isFull(u) && u.Waiting > 0 {
+			row.Full = append(row.Full, u.Name)
+		}
+	}
 	switch {
 	case l.Paused:
 		row.State = limitPaused
-	case l.Rule.Slots > 0 && l.Held >= l.Rule.Slots && !l.IsWildcard:
+	case len(row.Full) > 0 || isFull(l.LimitUse) && !l.IsWildcard:
 		row.State = limitFull
 	case l.Held+l.Waiting > 0:
 		row.State = limitUsed
@@ -109,10 +116,13 @@ func (v *visit) limitsSentence(rows []limitRow) template.HTML {
 		return v.T("There are no limits: any number of tasks may run at once.")
 	}
 	var names []string
-	waiting := 0
 	for _, l := range rows {
 		if l.holdsUp() {
-			names, waiting = append(names, string(code(l.Name))), waiting+l.Waiting
+			name := code(l.Name)
+			if full := v.FullNames(l); full != "" {
+				name += " (" + full + ")"
+			}
+			names = append(names, string(name))
 		}
 	}
 	if len(names) == 0 {
@@ -124,6 +134,17 @@ func (v *visit) limitsSentence(rows []limitRow) template.HTML {
 	}
 	list := template.HTML(v.List(names)) //nolint:gosec // made by code and T
 	return sentences([]template.HTML{v.T("%d limits hold tasks up: %s.", n, list)})
+}
+
+// FullNames are the first of the names of a limit whose tasks wait and hold all of their slots; "" for none.
+func (v *visit) FullNames(l limitRow) template.HTML {
+	switch {
+	case l.State != limitFull || len(l.Full) == 0:
+		return ""
+	case len(l.Full) == 1:
+		return code(l.Full[0])
+	}
+	return v.T("%s and others", code(l.Full[0]))
 }
 
 // LimitMark is the icon and the colour of a limit.
@@ -145,6 +166,9 @@ func (v *visit) LimitWord(l limitRow) template.HTML {
 	case limitPaused:
 		return v.T("paused")
 	case limitFull:
+		if l.IsWildcard {
+			return v.T("full for some names")
+		}
 		return v.T("full")
 	case limitUsed:
 		return v.T("in use")
@@ -176,4 +200,17 @@ func (l limitRow) TasksPath() template.URL {
 		return ""
 	}
 	return template.URL("/tasks?" + url.Values{kind: {of}}.Encode()) //nolint:gosec // it is escaped
+}
+
+// WaitingPath is the list of the tasks of a limit that wait, and of those whose time has not come; "" if there is no
+// such list, or no task waits.
+func (l limitRow) WaitingPath() template.URL {
+	path := l.TasksPath()
+	switch {
+	case l.Waiting == 0 || path == "":
+		return ""
+	case path == "/tasks":
+		return "/tasks?state=scheduled"
+	}
+	return path + "&state=scheduled"
 }

@@ -43,8 +43,9 @@ func (w *world) hasLimit(name string) bool {
 	return err == nil
 }
 
-// claimUnderLimits does what claim does, with two slots in each partition of each limit that is not paused.
-func (w *world) claimUnderLimits() {
+// claimUnderLimits does what claim does, with two slots in each partition of each limit that is not paused, and one of
+// each of some further names.
+func (w *world) claimUnderLimits(further ...string) {
 	w.t.Helper()
 	entries, now, err := w.store.Rules.All(w.ctx)
 	testkit.Must(w.t, err)
@@ -54,6 +55,9 @@ func (w *world) claimUnderLimits() {
 		if !e.Rule.Paused.After(now) {
 			grant.Slots = append(grant.Slots, limit.Grant{Limit: e.Name.String(), Count: 2, Tokens: -1})
 		}
+	}
+	for _, name := range further {
+		grant.Slots = append(grant.Slots, limit.Grant{Limit: name, Count: 1, Tokens: -1})
 	}
 	grant.Limits = limit.NewTable(all)
 	for p := range w.store.Partitions.Count() {
@@ -99,9 +103,23 @@ func TestLimits_SayWhatHoldsTasksUp(t *testing.T) {
 	const one = `<b>One limit holds tasks up: <code dir="auto">all</code>.</b>`
 	const four = `<b>4 limits hold tasks up: <code dir="auto">a</code>, <code dir="auto">b</code>, ` +
 		`<code dir="auto">c</code>, and 1 more.</b>`
+	keys := func(full ...string) limitRow {
+		l := control.LimitInfo{
+			LimitUse: control.LimitUse{Name: "key:*", Held: 9, Waiting: 9}, Rule: control.LimitRule{Slots: 2}, IsWildcard: true,
+			Uses: []control.LimitUse{{Name: "key:free", Held: 1, Waiting: 3}, {Name: "key:idle", Held: 2}},
+		}
+		for _, name := range full {
+			l.Uses = append(l.Uses, control.LimitUse{Name: name, Held: 2, Waiting: 1})
+		}
+		return limitRowOf(l)
+	}
+	const key = `<b>One limit holds tasks up: <code dir="auto">key:*</code> (<code dir="auto">key:a</code>).</b>`
+	const others = `<b>One limit holds tasks up: <code dir="auto">key:*</code> (<code dir="auto">key:a</code> and others).</b>`
 	for want, rows := range map[string][]limitRow{
+		key:    {keys("key:a")},
+		others: {keys("key:a", "key:b")},
 		none: {
-			row("all", 2, 2, 0, false), row("key:a", 2, 1, 3, false), row("key:*", 2, 4, 3, false),
+			row("all", 2, 2, 0, false), row("key:a", 2, 1, 3, false), row("key:*", 2, 4, 3, false), keys(),
 			row("key:b", 0, 0, 0, true),
 		},
 		one: {row("all", 2, 2, 1, false), row("key:a", 2, 1, 3, false)},
@@ -251,6 +269,16 @@ func TestLimits_ShowTasksThatHoldAndWait(t *testing.T) {
 		w.expect("/limits/type:http", `Held</h2><p class="val">1 <small>of 2 slots</small>`, `"/tasks?type=http"`)
 		w.expect("/limits", `One limit holds tasks up: <code dir="auto">key:tenant-7</code>`)
 		w.expect("/limits/key:tenant-7", "Paused: none of its tasks", "until it is resumed", `Waiting</h2><p class="val">1`)
+		w.setLimit("key:*", control.LimitRule{Slots: 1})
+		for _, id := range []string{"c", "d", "e"} { // of which two partitions begin two at most
+			w.limited(id, "tenant-8")
+		}
+		w.claimUnderLimits("key:tenant-8")
+		w.pass(time.Second)
+		const key = `<code dir="auto">key:tenant-8</code>`
+		w.expect("/limits", "3 limits hold tasks up: ", "full for some names</span></span><span class=\"sub\">"+key)
+		w.expect("/limits/key:*", "Full for "+key+": tasks wait for a slot", `<span class="mute">of 1</span>`)
+		w.expect("/limits/type:http", `<a href="/tasks?type=http&amp;state=scheduled">Waiting tasks</a>`)
 		w.expect("/tasks/default/a", "key:tenant-7 is paused", `href="/limits/key:tenant-7">resume it</a>`)
 	})
 }

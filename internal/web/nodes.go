@@ -54,7 +54,12 @@ func (n nodeRow) Works() bool { return n.Has(config.RoleWorker) }
 
 // Drains reports whether it takes no tasks, and ends those that it runs or gives them up.
 func (n nodeRow) Drains() bool {
-	return n.Works() && (n.State == cluster.StateDraining || n.State == cluster.StateAlive && n.Cordon.IsDrain())
+	return n.Works() && isDraining(n.Node)
+}
+
+// Drained reports whether it has confirmed that it begins nothing any more, and has nothing left.
+func (n nodeRow) Drained() bool {
+	return n.State == cluster.StateAlive && n.Cordon.IsDrain() && n.Cordon.Obeyed && n.Running == 0
 }
 
 // Schedules reports whether it can lead partitions.
@@ -126,7 +131,12 @@ func figuresOf(f status.Figures, nodes []cluster.Node) status.Figures {
 		if n.State == cluster.StateDead {
 			continue
 		}
-		f.Nodes, f.Running, f.Capacity = f.Nodes+1, f.Running+n.Running, f.Capacity+n.Capacity
+		f.Nodes, f.Running = f.Nodes+1, f.Running+n.Running
+		if n.Cordon == nil {
+			f.Capacity += n.Capacity
+		} else { // its other slots take nothing
+			f.Capacity += n.Running
+		}
 		for _, p := range n.Partitions {
 			led[p] = true
 		}
@@ -140,7 +150,7 @@ func nodeRank(n cluster.Node) int {
 	switch {
 	case n.State == cluster.StateDead:
 		return 0
-	case n.State == cluster.StateDraining:
+	case isDraining(n):
 		return 1
 	case n.Has(config.RoleScheduler):
 		return 2
@@ -179,7 +189,13 @@ func nodeRowOf(n cluster.Node, partitions int) nodeRow {
 	return row
 }
 
-// fleetCounts is how many nodes there are of each kind. Workers by HTTP are no nodes.
+// isDraining reports whether a node shuts down, or is drained by a cordon.
+func isDraining(n cluster.Node) bool {
+	return n.State == cluster.StateDraining || n.State == cluster.StateAlive && n.Cordon.IsDrain()
+}
+
+// fleetCounts is how many nodes there are of each kind. Workers by HTTP are no nodes. Those that drain are not among
+// those that are cordoned.
 type fleetCounts struct{ nodes, workers, draining, cordoned, dead int }
 
 func fleetOf(nodes []cluster.Node) (f fleetCounts) {
@@ -188,10 +204,9 @@ func fleetOf(nodes []cluster.Node) (f fleetCounts) {
 		case n.State == cluster.StateDead:
 			f.dead++
 			continue
-		case n.State == cluster.StateDraining:
+		case isDraining(n):
 			f.draining++
-		}
-		if n.Cordon != nil {
+		case n.Cordon != nil:
 			f.cordoned++
 		}
 		if n.Via == "" {
@@ -205,7 +220,7 @@ func fleetOf(nodes []cluster.Node) (f fleetCounts) {
 
 // cordonNode is the action of the form that cordons a node.
 func cordonNode(ctx context.Context, v *visit, form url.Values) (result, error) {
-	how := control.Cordoning{Note: strings.TrimSpace(form.Get("note"))}
+	how := control.Cordoning{Note: strings.TrimSpace(form.Get("note")), Drain: form.Get("drain") == "true"}
 	if text := strings.TrimSpace(form.Get("for")); text != "" {
 		var err error
 		if how.For, err = v.spanOf("for", text); err != nil {
@@ -213,6 +228,9 @@ func cordonNode(ctx context.Context, v *visit, form url.Values) (result, error) 
 		}
 	}
 	_, err := v.site.Control.CordonNode(ctx, v.who, form.Get("node"), how)
+	if how.Drain {
+		return result{path: nodesPath, said: "node-drained"}, err
+	}
 	return result{path: nodesPath, said: "node-cordoned"}, err
 }
 
@@ -236,8 +254,9 @@ func uncordonNode(ctx context.Context, v *visit, form url.Values) (result, error
 
 // cordonRow is a cordon, which may be that of several nodes.
 type cordonRow struct {
-	Of   string // the id or the name that was cordoned
-	Seen string // since when, as the form that ends it tells what its reader has seen
+	Of    string // the id or the name that was cordoned
+	Seen  string // since when, as the form that ends it tells what its reader has seen
+	Drain bool
 }
 
 // cordonsOf are the cordons of nodes, each one once.
@@ -246,7 +265,7 @@ func cordonsOf(nodes []cluster.Node) (rows []cordonRow) {
 		if n.Cordon == nil {
 			continue
 		}
-		row := cordonRow{Of: n.Cordon.Of, Seen: ms(n.Cordon.Since)}
+		row := cordonRow{Of: n.Cordon.Of, Seen: ms(n.Cordon.Since), Drain: n.Cordon.Drain}
 		if !slices.Contains(rows, row) {
 			rows = append(rows, row)
 		}
@@ -335,13 +354,10 @@ func (v *visit) MachineNetwork(n nodeRow) template.HTML {
 
 // NodeMark is the icon and the colour of a node.
 func (v *visit) NodeMark(n nodeRow) mark {
-	switch n.State {
-	case cluster.StateDead:
+	switch {
+	case n.Dead():
 		return mark{"dead", "t-bad"}
-	case cluster.StateDraining:
-		return mark{"drain", "t-warn"}
-	}
-	if n.Cordon != nil {
+	case isDraining(n.Node) || n.Cordon != nil:
 		return mark{"drain", "t-warn"}
 	}
 	return mark{"alive", "t-ok"}
@@ -349,13 +365,14 @@ func (v *visit) NodeMark(n nodeRow) mark {
 
 // NodeWord is the state of a node in a word.
 func (v *visit) NodeWord(n nodeRow) template.HTML {
-	switch n.State {
-	case cluster.StateDead:
+	switch {
+	case n.Dead():
 		return v.T("dead")
-	case cluster.StateDraining:
+	case n.Drained():
+		return v.T("drained")
+	case isDraining(n.Node):
 		return v.T("draining")
-	}
-	if n.Cordon != nil {
+	case n.Cordon != nil:
 		return v.T("cordoned")
 	}
 	return v.T("alive")

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"html/template"
 	"strconv"
 	"strings"
 
@@ -113,25 +112,4 @@ func routeText(r *wire.Route) string {
 	}
 	raw, _ := json.Marshal(r) // of texts and numbers
 	return string(raw)
-}
-
-// fact is a name and what stands beside it.
-type fact struct {
-	Name template.HTML
-	Text string
-}
-
-// Reach is where a task may run.
-func (v *visit) Reach(d task.Definition) (facts []fact) {
-	selector, prefer, route, slots := definition.Reach(d)
-	for _, f := range []fact{
-		{v.T("Slots of its node that it holds"), numberText(wire.Value(slots))},
-		{v.T("Nodes, by labels"), wire.Value(selector)}, {v.T("Preferred nodes"), strings.Join(preferTexts(prefer), "; ")},
-		{v.T("Route"), routeText(route)},
-	} {
-		if f.Text != "" {
-			facts = append(facts, f)
-		}
-	}
-	return facts
 }

@@ -237,7 +237,7 @@ func TestRun_IsLinkedWithTasks(t *testing.T) {
 			t.Errorf("a task that is no run: %d to %q", got.status, got.leadsTo())
 		}
 		w.expect("/tasks/default/flow", `href="/runs/default/flow"`)
-		w.expectNot("/tasks/default/flow", "Move…")
+		w.expectNot("/tasks/default/flow", "To another queue")
 		w.expect("/tasks/default/flow@.list", `href="/runs/default/flow"`, "its run decides")
 		w.expectNot("/tasks/default/flow@.list", "/retry\"")
 		w.expect("/runs/default/flow", `href="/tasks/default/flow@.list"`)

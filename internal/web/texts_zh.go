@@ -9,6 +9,7 @@ import (
 // in this one.
 var chinese = allOf(
 	chineseShared, chineseTasks, chineseSchedules, chineseFleet, chineseLimits, chineseForms, chineseRuns,
+	chineseRoutes,
 )
 
 // allOf is all texts of several maps, none of which may have a text of another one.

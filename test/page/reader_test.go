@@ -29,6 +29,8 @@ func TestReader_OfOneNode(t *testing.T) {
 		"a run is steered":                  runsAreSteered,
 		"a workflow is written":             workflowsAreWritten,
 		"a limit is set":                    limitsAreSet,
+		"a task is asked to move":           tasksAreAskedToMove,
+		"a worker is drained":               workersAreDrained,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
