@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -100,8 +101,13 @@ type ReadyBefore struct {
 // CountReadyBefore counts what comes before a task that is due and waits. It takes one round trip. Error:
 // CodeUnavailable.
 func (l *Layout) CountReadyBefore(ctx context.Context, t task.Task) (before ReadyBefore, _ error) {
+	move := route.Move{}
+	if t.MovedFrom != "" {
+		move = route.Move{From: t.MovedFrom, To: t.MoveTo}
+	}
 	lane := lua.Lane{
-		Queue: t.Queue, Type: "", Key: t.FairKey, Weight: 0, Limits: strings.Join(t.Limits, ","), Reach: t.Reach,
+		Queue: t.Queue, Type: "", Key: t.FairKey, Weight: 0, Limits: task.JoinLimits(t.Limits, t.Cost),
+		Reach: move.Word(t.Reach),
 	}
 	if t.FairKey != "" {
 		lane.Weight = t.Weight()
