@@ -1042,6 +1042,7 @@ func (e StatusLevel) Valid() bool {
 // Defines values for StatusReasonAbout.
 const (
 	AboutInstallation StatusReasonAbout = "installation"
+	AboutLimit        StatusReasonAbout = "limit"
 	AboutNode         StatusReasonAbout = "node"
 	AboutPartition    StatusReasonAbout = "partition"
 	AboutQueue        StatusReasonAbout = "queue"
@@ -1053,6 +1054,8 @@ const (
 func (e StatusReasonAbout) Valid() bool {
 	switch e {
 	case AboutInstallation:
+		return true
+	case AboutLimit:
 		return true
 	case AboutNode:
 		return true
@@ -1071,10 +1074,13 @@ func (e StatusReasonAbout) Valid() bool {
 
 // Defines values for StatusReasonCode.
 const (
+	StatusCostOverLimit    StatusReasonCode = "cost_over_limit"
 	StatusDoctorFound      StatusReasonCode = "doctor_found"
 	StatusFailuresJumped   StatusReasonCode = "failures_jumped"
 	StatusLate             StatusReasonCode = "late"
+	StatusLimitPaused      StatusReasonCode = "limit_paused"
 	StatusNoLeader         StatusReasonCode = "no_leader"
+	StatusNoNode           StatusReasonCode = "no_node"
 	StatusNodeDied         StatusReasonCode = "node_died"
 	StatusPausedByFailures StatusReasonCode = "paused_by_failures"
 	StatusQueuePaused      StatusReasonCode = "queue_paused"
@@ -1094,13 +1100,19 @@ const (
 // Valid indicates whether the value is a known member of the StatusReasonCode enum.
 func (e StatusReasonCode) Valid() bool {
 	switch e {
+	case StatusCostOverLimit:
+		return true
 	case StatusDoctorFound:
 		return true
 	case StatusFailuresJumped:
 		return true
 	case StatusLate:
 		return true
+	case StatusLimitPaused:
+		return true
 	case StatusNoLeader:
+		return true
+	case StatusNoNode:
 		return true
 	case StatusNodeDied:
 		return true
