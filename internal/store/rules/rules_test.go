@@ -72,7 +72,7 @@ func TestSet_RefusesOneTooMany(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	fields := make(map[string]string)
-	for i := range rules.Most {
+	for i := range limit.Most {
 		fields[fmt.Sprint("key:", i)] = `{"slots":1}`
 	}
 	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.Keys.Rules()), fields).Err())
