@@ -146,7 +146,7 @@ func TestStatus_LooksAtLimitsAndNodes(t *testing.T) {
 		in   string
 	}{
 		{lua.Lane{Reach: ";;round;2"}, status.NoNode, "2 tasks wait in the queue \"default\" for a node with 2 slots."},
-		{lua.Lane{Reach: "gpu;1*zone=us;hash:7", Limits: ofCost(9)}, status.NoNode, "for a node with gpu."},
+		{lua.Lane{Reach: "gpu;1*zone=us;hash:7:", Limits: ofCost(9)}, status.NoNode, "for a node with gpu."},
 		{lua.Lane{Reach: "zone=eu;;", Limits: ofCost(5)}, status.CostOverLimit, "the limit key:* has: 4 at once."},
 	} {
 		c.lane.Queue = "default"
