@@ -43,7 +43,7 @@ func (c *Control) readQueues(ctx context.Context, how situation, f *status.Facts
 
 // queuesOf returns the queues that asynq knows, and those of which tasks wait in DTS, by name; none if no task waits.
 func (c *Control) queuesOf(w waits, b bars) []status.Queue {
-	byName := make(map[string]*status.Queue)
+	byName, lanes := make(map[string]*status.Queue), make(map[laneOf]int)
 	of := func(name string) *status.Queue {
 		if byName[name] == nil {
 			byName[name] = &status.Queue{Name: name}
@@ -67,7 +67,7 @@ func (c *Control) queuesOf(w waits, b bars) []status.Queue {
 		if set.Limits != "" {
 			q.Limited += set.Number
 		}
-		c.addLane(q, set, b.of(set))
+		c.addLane(q, set, b.of(set), lanes)
 	}
 	var all []status.Queue
 	for _, q := range byName {
@@ -77,18 +77,32 @@ func (c *Control) queuesOf(w waits, b bars) []status.Queue {
 	return all
 }
 
+// laneOf is what tasks have in common that wait apart.
+type laneOf struct {
+	queue, taskType string
+	site            status.Site
+	limit           string
+}
+
+// lanesMost is how many kinds of tasks that wait apart in a queue the status looks at.
+const lanesMost = 1000
+
 // addLane adds the tasks of a set that wait apart: by their type, for a node that may run them, or for the limit of
-// that name.
-func (c *Control) addLane(q *status.Queue, set layout.ReadySet, limit string) {
+// that name. at is where the lanes are that it has added.
+func (c *Control) addLane(q *status.Queue, set layout.ReadySet, limit string, at map[laneOf]int) {
 	lane := status.Lane{Type: set.Type, Setting: c.types[set.Type].Setting, Site: siteOf(set.Reach), Limit: limit}
 	if lane.Type == "" && lane.Site == (status.Site{}) && limit == "" {
 		return
 	}
-	i := slices.IndexFunc(q.Lanes, func(l status.Lane) bool {
-		return l.Type == lane.Type && l.Site == lane.Site && l.Limit == lane.Limit
-	})
-	if i < 0 {
+	key := laneOf{q.Name, lane.Type, lane.Site, limit}
+	i, is := at[key]
+	switch {
+	case is:
+	case len(q.Lanes) == lanesMost:
+		return
+	default:
 		i, q.Lanes = len(q.Lanes), append(q.Lanes, lane)
+		at[key] = i
 	}
 	of := &q.Lanes[i]
 	of.Waiting += set.Number

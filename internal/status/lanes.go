@@ -35,11 +35,15 @@ func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
 	for _, l := range types {
 		j.typeUnserved(q, l)
 	}
-	for _, l := range sites {
+	slices.SortStableFunc(sites, func(a, b Lane) int { return a.Oldest.Compare(b.Oldest) })
+	for _, l := range sites[:min(len(sites), sitesMost)] {
 		j.noNode(q, l)
 	}
 	return stuck
 }
+
+// sitesMost is of how many sites in a queue a status tells: it remembers since when there is no such node.
+const sitesMost = 20
 
 // join adds a lane to the one among some that has the same kind of tasks.
 func join(all []Lane, l, kind Lane) []Lane {

@@ -240,6 +240,27 @@ func under(f *status.Facts, rule limit.Rule) {
 	f.Limits = []status.Limit{{Name: "key:a", Rule: rule, Pauser: "ann", Note: "the disk"}}
 }
 
+// There may be as many selectors as tasks, and a status remembers something of each that it names.
+func TestJudge_NamesFewOfManySelectors(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Queues[0].Waiting, f.Queues[0].Oldest = 100, ago(time.Hour)
+	f.Before = seen("late  mails", time.Hour)
+	for i := range 100 {
+		lane := bound(status.Site{Select: fmt.Sprint("name=", i)}, time.Hour-time.Duration(100-i)*time.Second)
+		f.Queues[0].Lanes = append(f.Queues[0].Lanes, lane...)
+	}
+	s := status.Judge(f)
+	if len(s.Reasons) != 5 || s.Reasons[4].More != 15 || len(s.Seen) != 20 {
+		t.Errorf("it remembers %d, and tells %+v", len(s.Seen), s.Reasons)
+	}
+	for _, r := range s.Reasons {
+		if r.Code != status.NoNode || !strings.Contains(r.Detail, "a node with name=9") {
+			t.Errorf("%+v is not among those that have waited longest", r)
+		}
+	}
+}
+
 // What waits for several reasons counts once, for what must change first.
 func TestJudge_SaysWhatTasksApartWaitFor(t *testing.T) {
 	t.Parallel()
