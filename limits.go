@@ -31,6 +31,7 @@ type Limit struct {
 	At       time.Time  // when
 	Names    int        // of a name that ends with "*": how many names are in use
 	Uses     []LimitUse // up to 20 of these, those with most waiting tasks first
+	SetAs    string     // the limit that applies to this name, such as "key:*"; "" if it has one of its own
 }
 
 // LimitUse is how much of a limit is in use.
@@ -79,7 +80,8 @@ func (c *Client) Limits(ctx context.Context) ([]Limit, error) {
 	return each(list.Limits, limitOf), cmp.Or(err, leftOut(list.Warnings))
 }
 
-// Limit returns a limit by its name, which is that of SetLimit or PauseLimit. Errors: CodeInvalid, CodeLimitNotFound.
+// Limit returns a limit by its name, which is that of SetLimit or PauseLimit. If a key, type, queue or namespace has
+// none of its own, it returns what applies to it, with SetAs. Errors: CodeInvalid, CodeLimitNotFound if nothing does.
 func (c *Client) Limit(ctx context.Context, name string) (*Limit, error) {
 	if err := checkLimit(name); err != nil {
 		return nil, err
@@ -141,7 +143,7 @@ func limitOf(l wire.LimitEntry) Limit {
 	return Limit{
 		LimitUse: LimitUse{l.Name, l.Held, l.Waiting}, Rule: rule, Paused: l.Paused, Until: wire.Value(l.PausedUntil).Time,
 		Note: wire.Value(l.Note), PausedBy: wire.Value(l.PausedBy), By: wire.Value(l.By), At: l.At.Time,
-		Names: wire.Value(l.Names),
-		Uses:  each(l.Uses, func(u wire.LimitUse) LimitUse { return LimitUse{u.Name, u.Held, u.Waiting} }),
+		Names: wire.Value(l.Names), SetAs: wire.Value(l.SetAs),
+		Uses: each(l.Uses, func(u wire.LimitUse) LimitUse { return LimitUse{u.Name, u.Held, u.Waiting} }),
 	}
 }

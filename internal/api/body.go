@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -32,6 +33,9 @@ func decode(raw []byte, v any) error {
 	case errors.As(err, &wrong):
 		if wrong.Type == reflect.TypeFor[wire.Time]() {
 			return task.Invalid(wrong.Field, "%s is not a time such as 2026-01-02T15:04:05Z", wrong.Value)
+		}
+		if digits, is := strings.CutPrefix(wrong.Value, "number "); is && wrong.Type.Kind() != reflect.Float64 {
+			return task.Invalid(wrong.Field, "%s must be a whole number of at most 18 digits, written without an exponent", digits)
 		}
 		return task.Invalid(wrong.Field, "%s is not what is expected here", wrong.Value)
 	}

@@ -2,12 +2,14 @@ package api
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // ListLimits answers GET /v1/limits.
@@ -23,7 +25,7 @@ func (e *endpoints) ListLimits(c echo.Context) error {
 // GetLimit answers GET /v1/limits/{name}.
 func (e *endpoints) GetLimit(c echo.Context, name wire.LimitName) error {
 	ctx, _ := leavingOut(c)
-	found, err := e.Control.GetLimit(ctx, callerOf(c), name)
+	found, err := e.Control.FindLimit(ctx, callerOf(c), name)
 	if err != nil {
 		return err
 	}
@@ -40,11 +42,14 @@ func (e *endpoints) SetLimit(c echo.Context, name wire.LimitName, params SetLimi
 		Slots: wire.Value(in.Slots), Rate: wire.Value(in.Rate), Per: periods[wire.Value(in.Per)], Burst: wire.Value(in.Burst),
 	}
 	put := control.LimitPut{Rule: rule, DryRun: params.DryRun}
-	created, changed, err := e.Control.SetLimit(c.Request().Context(), callerOf(c), name, put)
+	change, err := e.Control.SetLimit(c.Request().Context(), callerOf(c), name, put)
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set(changeHeader, changeBy(created, changed))
+	c.Response().Header().Set(changeHeader, changeBy(change.Created, change.Changed))
+	if len(change.Removed) > 0 {
+		c.Response().Header().Set("Dts-Removed", strings.Join(change.Removed, ", "))
+	}
 	return c.NoContent(http.StatusNoContent)
 }
 
@@ -93,7 +98,10 @@ func limitOf(i control.LimitInfo) wire.LimitEntry {
 	out := wire.LimitEntry{
 		Name: i.Name, Slots: wire.Given(i.Rule.Slots), Rate: wire.Given(i.Rule.Rate), Burst: wire.Given(i.Rule.Burst),
 		Paused: i.Paused, Note: wire.Given(i.Note), PausedBy: wire.Given(i.PausedBy), By: wire.Given(i.By), At: wire.At(i.At),
-		Held: i.Held, Waiting: i.Waiting, Names: nil, Uses: each(i.Uses, limitUseOf),
+		Held: i.Held, Waiting: i.Waiting, Names: nil, Uses: each(i.Uses, limitUseOf), SetAs: wire.Given(i.SetAs),
+		Holders: each(i.Holders, func(r task.Ref) wire.LimitHolder {
+			return wire.LimitHolder{ID: r.ID, Namespace: r.Namespace}
+		}),
 	}
 	for name, period := range periods {
 		if period == i.Rule.Per {

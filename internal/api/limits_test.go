@@ -43,6 +43,35 @@ func TestSetLimit_SaysWhatItChanges(t *testing.T) {
 			t.Errorf("%s: %d, %q, want %q", c.path, got.status, change, c.want)
 		}
 	}
+	r.accepted("PUT", "/v1/limits/all", `{"slots":5,"rate":100,"per":"1m","burst":7}`)
+	got := r.call("PUT", "/v1/limits/all", `{"slots":6}`)
+	if removed := got.header.Get("Dts-Removed"); removed != "rate 100 per 1m, burst 7" {
+		t.Errorf("it says that %q is removed", removed)
+	}
+	if got := r.call("PUT", "/v1/limits/all", `{"slots":6}`); len(got.header.Values("Dts-Removed")) > 0 {
+		t.Errorf("nothing is removed: %v", got.header)
+	}
+}
+
+// A key without a limit of its own has the one that applies to it.
+func TestGetLimit_ShowsWhatAppliesToAKey(t *testing.T) {
+	t.Parallel()
+	r := startFlowRig(t)
+	r.accepted("PUT", "/v1/limits/key:%2A", `{"slots":5}`)
+	want := wire.LimitEntry{Name: "key:t2", SetAs: new("key:*"), Slots: new(5)}
+	if diff := cmp.Diff(want, r.limit("key:t2")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBody_SaysWhatANumberMustBe(t *testing.T) {
+	t.Parallel()
+	r := startFlowRig(t)
+	p := r.call("PUT", "/v1/limits/all", `{"slots":1e2}`).problem(t)
+	const want = "slots: 1e2 must be a whole number of at most 18 digits, written without an exponent"
+	if p.Code != wire.Invalid || p.Detail != want {
+		t.Errorf("%+v, want %s", p, want)
+	}
 }
 
 func TestLimits_AreSetPausedResumedAndDeleted(t *testing.T) {
@@ -83,6 +112,8 @@ func TestLimits_NameTheFieldAtFault(t *testing.T) {
 		{"PUT", "/v1/limits/tenant-7", `{"slots":5}`, "name"},
 		{"PUT", "/v1/limits/all", `{}`, "slots"},
 		{"PUT", "/v1/limits/all", `{"slots":0}`, "slots"},
+		{"PUT", "/v1/limits/all", `{"slots":99999999999999999999}`, "slots"},
+		{"PUT", "/v1/limits/type:workflow", `{"slots":5}`, "name"},
 		{"PUT", "/v1/limits/all", `{"rate":5}`, "per"},
 		{"PUT", "/v1/limits/all", `{"rate":5,"per":"2m"}`, "per"},
 		{"PUT", "/v1/limits/all", `{"slots":5,"burst":2}`, "burst"},

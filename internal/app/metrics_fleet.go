@@ -48,6 +48,9 @@ var (
 	limitWaitingDesc = prometheus.NewDesc("dts_limit_waiting",
 		"Tasks of a limit that are due and wait in DTS, as of up to 5 s ago. Beyond 100 limits, other stands for them. "+
 			"From the leader of partition 0.", []string{"limit"}, nil)
+	limitPausedDesc = prometheus.NewDesc("dts_limit_paused",
+		"1 while a limit is paused, else 0, as of up to 5 s ago. Beyond 100 limits, other is how many further ones are "+
+			"paused. From the leader of partition 0.", []string{"limit"}, nil)
 )
 
 func (c *fleetCollector) Describe(ch chan<- *prometheus.Desc) {
@@ -56,6 +59,7 @@ func (c *fleetCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- limitSlotsDesc
 	ch <- limitHeldDesc
 	ch <- limitWaitingDesc
+	ch <- limitPausedDesc
 }
 
 func (c *fleetCollector) Collect(ch chan<- prometheus.Metric) {
@@ -106,9 +110,15 @@ func (c *fleetCollector) collectLimits(ctx context.Context, ch chan<- prometheus
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), name)
 	}
 	var others rules.Use
+	pausedOthers := 0
 	for i, t := range totals {
+		paused := 0
+		if t.Paused {
+			paused = 1
+		}
 		if i >= limitsShown {
 			others.Held, others.Waiting = others.Held+t.Held, others.Waiting+t.Waiting
+			pausedOthers += paused
 			continue
 		}
 		name := t.Name.String()
@@ -117,9 +127,11 @@ func (c *fleetCollector) collectLimits(ctx context.Context, ch chan<- prometheus
 		}
 		gauge(limitHeldDesc, t.Held, name)
 		gauge(limitWaitingDesc, t.Waiting, name)
+		gauge(limitPausedDesc, paused, name)
 	}
 	if len(totals) > limitsShown {
 		gauge(limitHeldDesc, others.Held, telemetry.OtherLabel)
 		gauge(limitWaitingDesc, others.Waiting, telemetry.OtherLabel)
+		gauge(limitPausedDesc, pausedOthers, telemetry.OtherLabel)
 	}
 }

@@ -131,7 +131,7 @@ func TestFleetCollector_TellsOfLimits(t *testing.T) {
 	t.Parallel()
 	total := func(kind limit.Kind, of string, slots, n int) rules.Total {
 		e := rules.Entry{Name: limit.Name{Kind: kind, Of: of}, Rule: limit.Rule{Slots: slots, Rate: 1}}
-		return rules.Total{Entry: e, Use: rules.Use{Held: n, Waiting: 2 * n}}
+		return rules.Total{Entry: e, Use: rules.Use{Held: n, Waiting: 2 * n}, Paused: n == 7 || of > "k095"}
 	}
 	var totals []rules.Total
 	for i := range 110 {
@@ -156,6 +156,8 @@ func TestFleetCollector_TellsOfLimits(t *testing.T) {
 		"dts_limit_slots all": 5, "dts_limit_held all": 7, "dts_limit_waiting all": 14, "dts_limit_held key:x*": 8,
 		"dts_limit_waiting type:http": 0, "dts_limit_slots key:k096": 3, "dts_limit_held key:k096": 1,
 		"dts_limit_held other": 13, "dts_limit_waiting other": 26,
+		"dts_limit_paused all": 1, "dts_limit_paused type:http": 0, "dts_limit_paused key:k095": 0,
+		"dts_limit_paused key:k096": 1, "dts_limit_paused other": 13,
 	} {
 		if n, is := got[name]; !is || n != want {
 			t.Errorf("%s is %v, want %v", name, n, want)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,8 +15,17 @@ const (
 	LabelLimit  = 63 // characters of the name or of the value of a label
 )
 
+// WeightLabel is the label of a node that says how many turns it gets for one of others.
+const (
+	WeightLabel = "weight"
+	WeightLimit = 1_000_000
+)
+
 // ownLabels are what a node says of itself by other settings, so that labels cannot have these names.
 var ownLabels = []string{"id", "name", "host", "version", "role"}
+
+// IsOwnLabel reports whether each node has the label of that name by itself.
+func IsOwnLabel(name string) bool { return slices.Contains(ownLabels, name) }
 
 var (
 	labelName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
@@ -75,11 +85,16 @@ func checkLabel(name, value string) error {
 	case len(name) > LabelLimit || !labelName.MatchString(name):
 		return fmt.Errorf("the name %q must be 1 to %d of A-Z a-z 0-9 . _ - / and begin with a letter or a digit",
 			name, LabelLimit)
-	case slices.Contains(ownLabels, name):
+	case IsOwnLabel(name):
 		return fmt.Errorf("the name %q is taken: a node has the labels %s by itself",
 			name, strings.Join(ownLabels, ", "))
 	case len(value) > LabelLimit || !labelValue.MatchString(value):
 		return fmt.Errorf("the value %q of %s must be at most %d of A-Z a-z 0-9 . _ - /", value, name, LabelLimit)
+	case name == WeightLabel:
+		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > WeightLimit {
+			return fmt.Errorf("the value %q of %s must be a whole number from 1 to %d: how many turns the node gets for one "+
+				"of others", value, name, WeightLimit)
+		}
 	}
 	return nil
 }

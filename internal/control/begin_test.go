@@ -26,7 +26,7 @@ var besideUseCases = map[string]string{
 // operationsOf are the operations of methods that have another name than theirs.
 var operationsOf = map[string]string{
 	"Attempts": "listAttempts", "AwaitTask": "getTask", "CountTasks": "listTasks",
-	"FindSchedules": "listSchedules", "FindTasks": "getTask", "FindWorkflows": "listWorkflows",
+	"FindLimit": "getLimit", "FindSchedules": "listSchedules", "FindTasks": "getTask", "FindWorkflows": "listWorkflows",
 	"LatestNamespaces": "listNamespaces",
 	"Follow":           "followEvents", "FollowLogs": "readLogs", "GetQueue": "listQueues",
 	"GetTaskWithAttempts": "getTask", "ListAndCountRuns": "listRuns", "ListAndCountTasks": "listTasks",

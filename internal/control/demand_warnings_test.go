@@ -59,7 +59,7 @@ func TestSubmit_WarnsOfCostsBeyondTheLimits(t *testing.T) {
 	w.nodes = fleet{worker("n", 0, nil, "default")}
 	set := func(name string, rule LimitRule) {
 		t.Helper()
-		_, _, err := w.SetLimit(w.ctx, me, name, LimitPut{Rule: rule})
+		_, err := w.SetLimit(w.ctx, me, name, LimitPut{Rule: rule})
 		testkit.Must(t, err)
 	}
 	warned := func(name string, d task.Definition, want ...string) {
@@ -88,7 +88,7 @@ func TestPut_WarnsOfWhatTheTasksAskFor(t *testing.T) {
 	t.Parallel()
 	w := newFlowWorld(t)
 	w.nodes = fleet{worker("n", 0, nil, "default")}
-	_, _, err := w.SetLimit(w.ctx, me, "namespace:default", LimitPut{Rule: LimitRule{Slots: 2}})
+	_, err := w.SetLimit(w.ctx, me, "namespace:default", LimitPut{Rule: LimitRule{Slots: 2}})
 	testkit.Must(t, err)
 	const dear = "cost: 3 is more than the 2 slots of namespace:default: the task waits until somebody raises that limit"
 	d := daily(func(d *schedule.Definition) { d.Task.Reach, d.Task.Cost = "gpu;;", 3 })

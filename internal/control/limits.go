@@ -43,8 +43,10 @@ type LimitInfo struct {
 	At         time.Time // when
 	Names      int       // of a name that ends with "*": how many names are in use
 	Uses       []LimitUse
-	IsWildcard bool // its name ends with "*"
-	Ends       bool // it was created for its pause, and ends with it
+	Holders    []task.Ref // of another name: up to LimitUsesMost of the tasks that hold its slots
+	SetAs      string     // the limit that applies to this name, which has none of its own; "" if it has one
+	IsWildcard bool       // its name ends with "*"
+	Ends       bool       // it was created for its pause, and ends with it
 }
 
 // LimitPause says how long a limit is paused, and why.
@@ -70,6 +72,16 @@ func (c *Control) ListLimits(ctx context.Context, who Caller) ([]LimitInfo, erro
 
 // GetLimit returns a limit by its name. Errors: as ListLimits, and CodeLimitNotFound.
 func (c *Control) GetLimit(ctx context.Context, who Caller, name string) (LimitInfo, error) {
+	found, err := c.FindLimit(ctx, who, name)
+	if err == nil && found.SetAs != "" {
+		return LimitInfo{}, c.noLimit(ctx, name)
+	}
+	return found, err
+}
+
+// FindLimit returns a limit by its name. If a key, type, queue or namespace has none of its own, it returns the limit
+// that applies to it, with SetAs, and how much of that it uses. Errors: those of GetLimit.
+func (c *Control) FindLimit(ctx context.Context, who Caller, name string) (LimitInfo, error) {
 	if _, err := c.begin(ctx, who, "getLimit"); err != nil {
 		return LimitInfo{}, err
 	}
@@ -81,17 +93,28 @@ func (c *Control) GetLimit(ctx context.Context, who Caller, name string) (LimitI
 	if err != nil {
 		return LimitInfo{}, err
 	}
-	at := slices.IndexFunc(entries, func(e rules.Entry) bool { return e.Name == n })
-	if at < 0 {
+	table := tableOf(entries)
+	of, _ := table.Which(n.String())
+	at := slices.IndexFunc(entries, func(e rules.Entry) bool { return e.Name == of })
+	if at < 0 || n.IsWildcard() && n != of {
 		return LimitInfo{}, limitNotFound(n, entries)
 	}
-	table := tableOf(entries)
 	is := func(name string) bool { of, _ := table.Which(name); return of == n }
+	if n != of {
+		is = func(name string) bool { return name == n.String() }
+	}
 	infos, err := c.limitInfos(ctx, entries[at:at+1], now, table, is)
 	if err != nil {
 		return LimitInfo{}, err
 	}
-	return infos[0], nil
+	info := infos[0]
+	if n != of {
+		info.Name, info.SetAs, info.IsWildcard, info.Names, info.Uses = n.String(), of.String(), false, 0, nil
+	}
+	if !info.IsWildcard && info.Held > 0 {
+		info.Holders, err = c.store.Rules.Holders(ctx, info.Name, LimitUsesMost)
+	}
+	return info, err
 }
 
 // readLimits reads the limits, and the time of Redis. Errors: as ListLimits.
@@ -202,18 +225,24 @@ type LimitPut struct {
 // errDryRun keeps a dry run from writing.
 var errDryRun = errors.New("this is a dry run")
 
+// LimitChange is what came of setting a limit.
+type LimitChange struct {
+	Created, Changed bool
+	Removed          []string // what it allowed before and was not given again: "slots 5", "rate 100 per 1m", "burst 20"
+}
+
 // SetLimit sets what a limit allows, and creates the limit if there is none. It keeps a pause. A limit that allows that
 // already stays as it is. Errors: CodeInvalid, CodeUnavailable.
 func (c *Control) SetLimit(
 	ctx context.Context, who Caller, name string, put LimitPut,
-) (created, changed bool, _ error) {
+) (change LimitChange, _ error) {
 	if _, err := c.begin(ctx, who, "setLimit"); err != nil {
-		return false, false, err
+		return change, err
 	}
 	rule := put.Rule
 	rule.Paused = time.Time{}
-	if err := rule.Validate(); err != nil {
-		return false, false, err
+	if err := cmp.Or(checkRuns(name), rule.Validate()); err != nil {
+		return change, err
 	}
 	err := c.changeLimit(ctx, who, name, func(e rules.Entry, now time.Time) (rules.Entry, error) {
 		before := e
@@ -223,7 +252,10 @@ func (c *Control) SetLimit(
 		} else {
 			e.Note, e.Pauser = "", ""
 		}
-		created, changed = before.Rule == LimitRule{}, e.Rule != before.Rule || before.Ends
+		change = LimitChange{
+			Created: before.Rule == LimitRule{}, Changed: e.Rule != before.Rule || before.Ends,
+			Removed: before.Rule.Removed(rule),
+		}
 		if put.DryRun {
 			return e, errDryRun
 		}
@@ -231,8 +263,20 @@ func (c *Control) SetLimit(
 	})
 	if errors.Is(err, errDryRun) {
 		err = nil
+		if change.Created {
+			err = c.store.Rules.CheckRoom(ctx, name)
+		}
 	}
-	return created, changed, err
+	return change, err
+}
+
+// checkRuns refuses limits that would be about runs of workflows, which have none. Error: CodeInvalid.
+func checkRuns(name string) error {
+	if n, err := limit.ParseName(name); err == nil && n == (limit.Name{Kind: limit.Type, Of: task.WorkflowType}) {
+		return task.Invalid("name", "runs of workflows have no limits, and their steps have those of their own types: "+
+			"name one of these types")
+	}
+	return nil
 }
 
 // PauseLimit lets no task of a limit be handed over for a time. If there is none of that name, it creates one that ends
@@ -245,7 +289,7 @@ func (c *Control) PauseLimit(ctx context.Context, who Caller, name string, p Lim
 		return err
 	}
 	n, err := limit.ParseName(name)
-	if err := cmp.Or(err, c.checkLimits()); err != nil {
+	if err := cmp.Or(err, checkRuns(name), c.checkLimits()); err != nil {
 		return err
 	}
 	return c.store.Rules.Pause(ctx, n, who.By(), p.Note, p.end)

@@ -172,6 +172,10 @@ func TestListLimits_CountsTasksOfItsNames(t *testing.T) {
 	}
 	for i, info := range list {
 		got, err := w.GetLimit(w.ctx, me, info.Name)
+		if of := map[string]int{"all": 2}[info.Name]; len(got.Holders) != of {
+			t.Errorf("%s is held by %v, want %d tasks", info.Name, got.Holders, of)
+		}
+		got.Holders = nil
 		if err != nil || !reflect.DeepEqual(got, info) {
 			t.Errorf("%+v, %v, listed as %+v", got, err, info)
 		}
@@ -217,9 +221,105 @@ func TestLimits_WaitForTheLayout(t *testing.T) {
 	}
 }
 
+// A name without a limit of its own has the one that applies to it.
+func TestFindLimit_ShowsWhatAppliesToAName(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	testkit.Must(t, w.setLimit(me, "key:*", LimitRule{Slots: 2}))
+	testkit.Must(t, w.setLimit(me, "key:own", LimitRule{Slots: 9}))
+	var defs []task.Definition
+	for i, key := range []string{"t1", "t1", "t2", "t2", "t2"} {
+		defs = append(defs, task.Definition{
+			Ref: task.Ref{ID: fmt.Sprint("a", i)}, Type: "http", LimitKey: key, Cost: 1 + i/4,
+		})
+	}
+	w.submit(defs)
+	for p := range w.store.Partitions.Count() {
+		grant := handover.Grant{Default: 1000, Limits: limit.NewTable(limit.Rules{{Kind: limit.Key, Of: "*"}: {Slots: 2}})}
+		for _, name := range []string{"key:t1", "key:t2"} {
+			grant.Slots = append(grant.Slots, limit.Grant{Limit: name, Count: 100, Tokens: -1})
+		}
+		_, err := w.store.Partitions.At(p).Lead(fence).Claim(w.ctx, 1000, grant, time.Minute)
+		testkit.Must(t, err)
+	}
+	got, err := w.FindLimit(w.ctx, me, "key:t2")
+	testkit.Must(t, err)
+	want := LimitInfo{LimitUse: LimitUse{"key:t2", 4, 0}, Rule: LimitRule{Slots: 2}, SetAs: "key:*", Holders: []task.Ref{
+		{Namespace: "default", ID: "a2"}, {Namespace: "default", ID: "a3"}, {Namespace: "default", ID: "a4"},
+	}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(LimitInfo{}, "At")); diff != "" {
+		t.Error(diff)
+	}
+	for name, setAs := range map[string]string{"key:own": "", "key:*": "", "key:nobody": "key:*"} {
+		if got, err := w.FindLimit(w.ctx, me, name); err != nil || got.SetAs != setAs || got.Name != name {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"key:t*", "type:http"} {
+		if got, err := w.FindLimit(w.ctx, me, name); task.CodeOf(err) != CodeLimitNotFound {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if _, err := w.GetLimit(w.ctx, me, "key:t2"); task.CodeOf(err) != CodeLimitNotFound {
+		t.Errorf("what is to be changed must be there: %v", err)
+	}
+}
+
+func TestSetLimit_SaysWhatItRemoves(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	all := LimitRule{Slots: 5, Rate: 100, Per: time.Minute, Burst: 20}
+	for _, c := range []struct {
+		rule LimitRule
+		want string
+	}{
+		{LimitRule{Slots: 5}, "[rate 100 per 1m burst 20]"},
+		{LimitRule{Rate: 7, Per: time.Hour}, "[slots 5 burst 20]"},
+		{LimitRule{Slots: 1, Rate: 1, Per: time.Second, Burst: 1}, "[]"},
+	} {
+		testkit.Must(t, w.setLimit(me, "all", all))
+		for _, dryRun := range []bool{true, false} {
+			got, err := w.SetLimit(w.ctx, me, "all", LimitPut{c.rule, dryRun})
+			if err != nil || fmt.Sprint(got.Removed) != c.want {
+				t.Errorf("%+v: %v, %v; want %s", c.rule, got.Removed, err, c.want)
+			}
+		}
+	}
+}
+
+// What would have no effect is refused, and a dry run knows how many limits there may be.
+func TestSetLimit_RefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	_, set := w.SetLimit(w.ctx, me, "type:workflow", LimitPut{Rule: LimitRule{Slots: 1}})
+	paused := w.PauseLimit(w.ctx, me, "type:workflow", LimitPause{})
+	for _, err := range []error{set, paused} {
+		if task.CodeOf(err) != task.CodeInvalid || !strings.Contains(err.Error(), "name: runs of workflows have no limits") {
+			t.Errorf("a limit of runs: %v", err)
+		}
+	}
+	fields := make([]any, 0, 2*limit.Most)
+	for i := range limit.Most - 1 {
+		fields = append(fields, fmt.Sprint("key:", i), `{"slots":1}`)
+	}
+	testkit.Must(t, w.db.HSet(w.ctx, string(w.store.Keys.Rules()), fields...).Err())
+	dry := LimitPut{LimitRule{Slots: 2}, true}
+	if _, err := w.SetLimit(w.ctx, me, "type:http", dry); err != nil {
+		t.Errorf("the last limit: %v", err)
+	}
+	testkit.Must(t, w.setLimit(me, "type:http", LimitRule{Slots: 1}))
+	if _, err := w.SetLimit(w.ctx, me, "type:http", dry); err != nil {
+		t.Errorf("one that there is: %v", err)
+	}
+	_, err := w.SetLimit(w.ctx, me, "type:shell", dry)
+	if task.CodeOf(err) != task.CodeInvalid || !strings.Contains(err.Error(), "name: there are 1000 limits") {
+		t.Errorf("one too many: %v", err)
+	}
+}
+
 // setLimit sets what a limit allows.
 func (w *world) setLimit(who Caller, name string, rule LimitRule) error {
-	_, _, err := w.SetLimit(w.ctx, who, name, LimitPut{Rule: rule})
+	_, err := w.SetLimit(w.ctx, who, name, LimitPut{Rule: rule})
 	return err
 }
 
@@ -227,8 +327,8 @@ func TestSetLimit_SaysWhatItChanges(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
 	put := func(slots int, dryRun bool) string {
-		created, changed, err := w.SetLimit(w.ctx, me, "key:*", LimitPut{LimitRule{Slots: slots}, dryRun})
-		return fmt.Sprint(created, changed, err)
+		change, err := w.SetLimit(w.ctx, me, "key:*", LimitPut{LimitRule{Slots: slots}, dryRun})
+		return fmt.Sprint(change.Created, change.Changed, err)
 	}
 	for i, step := range []struct {
 		slots  int

@@ -2,7 +2,9 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
@@ -27,13 +29,18 @@ type LostAttempt struct {
 // lostLimit is how many lost attempts of a node are shown.
 const lostLimit = 100
 
-// GetNode returns a node that is known, or whose lost attempts are. Errors: CodeNodeNotFound, CodeUnavailable.
+// GetNode returns a node that is known, or whose lost attempts are, by its id, or by a name that one node has. Of
+// several nodes of a name, the one that lives is meant. Errors: CodeInvalid for a name that several nodes have,
+// CodeNodeNotFound, CodeUnavailable.
 func (c *Control) GetNode(ctx context.Context, who Caller, id string) (NodeDetail, error) {
 	if _, err := c.begin(ctx, who, "getNode"); err != nil {
 		return NodeDetail{}, err
 	}
 	nodes, err := c.nodes.Nodes(ctx)
 	if err != nil {
+		return NodeDetail{}, err
+	}
+	if id, err = nodeMeant(nodes, id); err != nil {
 		return NodeDetail{}, err
 	}
 	d := NodeDetail{ID: id}
@@ -50,6 +57,34 @@ func (c *Control) GetNode(ctx context.Context, who Caller, id string) (NodeDetai
 	}
 	d.Lost, err = c.tasksOf(ctx, lost[:min(lostLimit, len(lost))])
 	return d, err
+}
+
+// nodeMeant returns the id of the node that somebody means by an id or a name; the id or the name itself if no node has
+// it. Error: CodeInvalid.
+func nodeMeant(nodes []cluster.Node, node string) (string, error) {
+	var alive, dead []string
+	for _, n := range nodes {
+		switch {
+		case n.ID == node:
+			return node, nil
+		case n.Name == node && n.State != cluster.StateDead:
+			alive = append(alive, n.ID)
+		case n.Name == node:
+			dead = append(dead, n.ID)
+		}
+	}
+	meant := alive
+	if len(meant) == 0 {
+		meant = dead
+	}
+	switch len(meant) {
+	case 0:
+		return node, nil
+	case 1:
+		return meant[0], nil
+	}
+	const text = "%d nodes have the name %q: give the id of one of them, %s"
+	return "", task.Invalid("node", text, len(meant), node, strings.Join(meant, ", "))
 }
 
 // CordonLimit is the longest time that a cordon can be given.
@@ -88,7 +123,26 @@ func (c *Control) CordonNode(ctx context.Context, who Caller, node string, how C
 	if err := c.cordons.Cordon(ctx, node, cordon, how.For); err != nil {
 		return nil, err
 	}
+	redisx.PassOn(ctx, replaced(known, node, how))
 	return c.nodesNamed(ctx, node)
+}
+
+// replaced says what a cordon changes of one that there was for the same id or name.
+func replaced(known []cluster.Node, node string, how Cordoning) (texts []string) {
+	i := slices.IndexFunc(known, func(n cluster.Node) bool { return n.Cordon != nil && n.Cordon.Of == node })
+	if i < 0 {
+		return nil
+	}
+	before := known[i].Cordon
+	if !before.Until.IsZero() && how.For == 0 {
+		const text = "%s was cordoned until %s: now it is cordoned until somebody uncordons it"
+		texts = append(texts, fmt.Sprintf(text, node, before.Until.UTC().Format(time.RFC3339)))
+	}
+	if before.Drain && !how.Drain {
+		const text = "%s was drained: now it is only cordoned, and what runs there is asked to move no more"
+		texts = append(texts, fmt.Sprintf(text, node))
+	}
+	return texts
 }
 
 // UncordonNode ends the cordon of an id or a name. It returns the nodes with that id or name. Errors:

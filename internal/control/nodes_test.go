@@ -2,10 +2,12 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -49,6 +51,25 @@ func TestGetNode_TellsWhatItHasLost(t *testing.T) {
 	w.nodes = leading(0, nil, "default")
 	if d, err := w.GetNode(w.ctx, me, "node"); err != nil || d.Node == nil || d.Node.ID != "node" {
 		t.Errorf("a node on the list: %+v, %v", d, err)
+	}
+}
+
+func TestGetNode_TakesANameThatOneNodeHas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = fleet{
+		{ID: "vm-1", Name: "vm", State: "dead"}, {ID: "vm-2", Name: "vm", State: "draining"},
+		{ID: "b-1", Name: "b", State: "dead"}, {ID: "c-1", Name: "c"}, {ID: "c-2", Name: "c"}, {ID: "c", Name: "vm-1"},
+		{ID: "d-1", Name: "d"}, {ID: "d-2", Name: "d"},
+	}
+	for node, want := range map[string]string{"vm": "vm-2", "b": "b-1", "c": "c", "vm-1": "vm-1"} {
+		if d, err := w.GetNode(w.ctx, me, node); err != nil || d.ID != want || d.Node == nil || d.Node.ID != want {
+			t.Errorf("%s: %+v, %v; want %s", node, d, err, want)
+		}
+	}
+	const want = `node: 2 nodes have the name "d": give the id of one of them, d-1, d-2`
+	if _, err := w.GetNode(w.ctx, me, "d"); task.CodeOf(err) != task.CodeInvalid || err.Error() != want {
+		t.Errorf("a name of two nodes: %v", err)
 	}
 }
 
@@ -110,6 +131,25 @@ func TestCordonNode_TakesAnIDOrAName(t *testing.T) {
 			t.Errorf("%s is cordoned as %+v", name, got)
 		}
 	}
+	until := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	w.nodes = fleet{{ID: "vm-1", Name: "vm", Cordon: &cluster.Cordon{Of: "vm", Until: until, Drain: true}}}
+	for _, c := range []struct {
+		node string
+		how  Cordoning
+		want string
+	}{
+		{"vm", how, "[vm was drained: now it is only cordoned, and what runs there is asked to move no more]"},
+		{"vm", Cordoning{Drain: true}, "[vm was cordoned until 2026-01-02T03:04:05Z: now it is cordoned until somebody " +
+			"uncordons it]"},
+		{"vm", Cordoning{For: time.Hour, Drain: true}, "[]"},
+		{"vm-1", Cordoning{}, "[]"}, // the cordon of the name goes on
+	} {
+		ctx, left := redisx.LeavingOut(w.ctx)
+		_, err := w.CordonNode(ctx, me, c.node, c.how)
+		if got := fmt.Sprint(left.Texts()); err != nil || got != c.want {
+			t.Errorf("%+v: %v, %s; want %s", c, err, got, c.want)
+		}
+	}
 	if _, err := w.CordonNode(w.ctx, me, "nobody", how); task.CodeOf(err) != CodeNodeNotFound {
 		t.Errorf("a node that nobody knows: %v", err)
 	}
@@ -121,7 +161,7 @@ func TestCordonNode_TakesAnIDOrAName(t *testing.T) {
 			t.Errorf("for %s: %v", lasts, err)
 		}
 	}
-	if len(cordons) != 2 {
+	if len(cordons) != 3 {
 		t.Errorf("cordoned are %v", cordons)
 	}
 }

@@ -70,7 +70,7 @@ func TestQueues_CountWhatWaitsAtNodes(t *testing.T) {
 	}
 	waits, err := w.readWaits(w.ctx, []string{"default@n1", "default", "default@n2"})
 	testkit.Must(t, err)
-	if got := w.queuesOf(waits); len(got) != 1 || got[0].Name != task.DefaultQueue || got[0].Waiting != 3 {
+	if got := w.queuesOf(waits, bars{}); len(got) != 1 || got[0].Name != task.DefaultQueue || got[0].Waiting != 3 {
 		t.Errorf("status says %+v", got)
 	}
 	answer, err := w.WhyQueue(w.ctx, me, task.DefaultQueue)

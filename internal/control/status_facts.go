@@ -23,7 +23,7 @@ func (c *Control) statusFacts(ctx context.Context, how situation) (f status.Fact
 	calls.Do(
 		func() { u.note("how Redis is", c.readRedis(asking, how, &f.Redis)) },
 		func() { u.note("the list of nodes", c.readNodes(ctx, how, &f)) },
-		func() { u.note("the queues", c.readQueues(ctx, how, &f)) },
+		func() { u.note("the queues", c.readQueues(ctx, how, &f, &u)) },
 		func() { u.note("what doctor found", c.readExamined(ctx, how, &f)) },
 		func() { u.note("the schedules", c.readSchedules(ctx, how, &f, &u)) },
 		func() { u.note("the counts of the last hour", c.readPast(ctx, how, &f)) },
@@ -101,8 +101,13 @@ func nodeOf(n cluster.Node) status.Node {
 	if n.Cordon != nil {
 		of = n.Cordon.Of
 	}
+	most := make(map[string]int, len(w.Queues))
+	for _, queue := range w.Queues {
+		most[queue] = n.SlotsFor(queue)
+	}
 	return status.Node{
 		ID: w.ID, Alive: w.Alive, Draining: w.Draining, Worker: n.Has(config.RoleWorker), Leads: n.Has(config.RoleScheduler),
-		Queues: w.Queues, Types: w.Types, Capacity: w.Capacity, Running: w.Running, LastBeat: w.LastBeat, CordonOf: of,
+		Queues: w.Queues, Types: w.Types, Name: n.Name, Labels: n.Values, Most: most,
+		Capacity: w.Capacity, Running: w.Running, LastBeat: w.LastBeat, CordonOf: of,
 	}
 }

@@ -4,15 +4,19 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/dts-sched/dts/internal/limit"
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
 )
 
-// readQueues reads the queues in which tasks wait. Error: CodeUnavailable.
-func (c *Control) readQueues(ctx context.Context, how situation, f *status.Facts) error {
+// readQueues reads the queues in which tasks wait, and which limits let some of them not start. Error: CodeUnavailable.
+func (c *Control) readQueues(ctx context.Context, how situation, f *status.Facts, u *unread) error {
 	if c.queues == nil {
 		return nil
 	}
@@ -24,7 +28,9 @@ func (c *Control) readQueues(ctx context.Context, how situation, f *status.Facts
 	if err != nil {
 		return err
 	}
-	f.Queues = c.queuesOf(waits)
+	bars := c.readBars(ctx, waits.sets, u)
+	f.Queues = c.queuesOf(waits, bars)
+	f.Limits = bars.limits
 	if len(f.Queues) == 0 {
 		return nil
 	}
@@ -36,8 +42,8 @@ func (c *Control) readQueues(ctx context.Context, how situation, f *status.Facts
 }
 
 // queuesOf returns the queues that asynq knows, and those of which tasks wait in DTS, by name; none if no task waits.
-func (c *Control) queuesOf(w waits) []status.Queue {
-	byName := make(map[string]*status.Queue)
+func (c *Control) queuesOf(w waits, b bars) []status.Queue {
+	byName, lanes := make(map[string]*status.Queue), make(map[laneOf]int)
 	of := func(name string) *status.Queue {
 		if byName[name] == nil {
 			byName[name] = &status.Queue{Name: name}
@@ -58,12 +64,10 @@ func (c *Control) queuesOf(w waits) []status.Queue {
 		q := of(set.Queue)
 		q.Waiting, q.OfAsynq = q.Waiting+set.Number, false
 		q.Oldest = earlier(q.Oldest, set.Oldest)
-		if set.IsLimited {
+		if set.Limits != "" {
 			q.Limited += set.Number
 		}
-		if set.Type != "" {
-			c.addLane(q, set)
-		}
+		c.addLane(q, set, b.of(set), lanes)
 	}
 	var all []status.Queue
 	for _, q := range byName {
@@ -73,16 +77,86 @@ func (c *Control) queuesOf(w waits) []status.Queue {
 	return all
 }
 
-// addLane adds the tasks of one type that wait apart in a partition.
-func (c *Control) addLane(q *status.Queue, set layout.ReadySet) {
-	i := slices.IndexFunc(q.Lanes, func(l status.Lane) bool { return l.Type == set.Type })
-	if i < 0 {
-		i = len(q.Lanes)
-		q.Lanes = append(q.Lanes, status.Lane{Type: set.Type, Setting: c.types[set.Type].Setting})
+// laneOf is what tasks have in common that wait apart.
+type laneOf struct {
+	queue, taskType string
+	site            status.Site
+	limit           string
+}
+
+// lanesMost is how many kinds of tasks that wait apart in a queue the status looks at.
+const lanesMost = 1000
+
+// addLane adds the tasks of a set that wait apart: by their type, for a node that may run them, or for the limit of
+// that name. at is where the lanes are that it has added.
+func (c *Control) addLane(q *status.Queue, set layout.ReadySet, limit string, at map[laneOf]int) {
+	lane := status.Lane{Type: set.Type, Setting: c.types[set.Type].Setting, Site: siteOf(set.Reach), Limit: limit}
+	if lane.Type == "" && lane.Site == (status.Site{}) && limit == "" {
+		return
 	}
-	lane := &q.Lanes[i]
-	lane.Waiting += set.Number
-	lane.Oldest = earlier(lane.Oldest, set.Oldest)
+	key := laneOf{q.Name, lane.Type, lane.Site, limit}
+	i, is := at[key]
+	switch {
+	case is:
+	case len(q.Lanes) == lanesMost:
+		return
+	default:
+		i, q.Lanes = len(q.Lanes), append(q.Lanes, lane)
+		at[key] = i
+	}
+	of := &q.Lanes[i]
+	of.Waiting += set.Number
+	if of.First == "" || set.Oldest.Before(of.Oldest) {
+		of.First, of.Oldest = set.First, set.Oldest
+	}
+}
+
+// siteOf is what a node must have by a reach. One that nobody can read says nothing here.
+func siteOf(reach string) status.Site {
+	r, err := route.ParseReach(reach)
+	if err != nil || reach == "" {
+		return status.Site{}
+	}
+	return status.Site{Select: r.Select.String(), Order: strings.Join(r.Route.Order, ","), Slots: r.Slots}
+}
+
+// bars are the limits that let some tasks not start, as they are paused, or have less than these cost.
+type bars struct {
+	now    time.Time
+	all    limit.Rules
+	limits []status.Limit
+}
+
+// readBars reads the limits, if tasks wait that have some.
+func (c *Control) readBars(ctx context.Context, sets []layout.ReadySet, u *unread) (b bars) {
+	if !slices.ContainsFunc(sets, func(s layout.ReadySet) bool { return s.Limits != "" }) {
+		return b
+	}
+	entries, now, err := c.store.Rules.All(ctx)
+	if u.note("the limits", err) {
+		return b
+	}
+	b.now, b.all = now, rules.Of(entries)
+	for _, e := range entries {
+		b.limits = append(b.limits, status.Limit{Name: e.Name.String(), Rule: e.Rule, Pauser: e.Pauser, Note: e.Note})
+	}
+	return b
+}
+
+// of returns the first limit, as somebody has set it, that lets no task of a set start; "" if none does.
+func (b bars) of(set layout.ReadySet) string {
+	limits, cost := task.SplitLimits(set.Limits)
+	for _, text := range limits {
+		name, err := limit.ParseName(text)
+		if err != nil {
+			continue
+		}
+		of, _ := b.all.Which(name)
+		if rule := b.all[of]; rule.Paused.After(b.now) || rule.IsTooDear(cost) {
+			return of.String()
+		}
+	}
+	return ""
 }
 
 // heldOfEach is how many tasks of each partition that hold slots for long are counted.

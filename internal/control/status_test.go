@@ -17,6 +17,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/fresh"
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -113,6 +114,58 @@ func TestStatus_LooksAtTheQueues(t *testing.T) {
 	w.nodes = leading(0, []string{"http"}, "mails")
 	if r := w.expectStatus(status.TypeUnserved); !strings.Contains(r.Do, "--enable-shell") {
 		t.Errorf("%+v, want the flag that helps", r)
+	}
+}
+
+// inLane has tasks wait in a lane, since they were due a minute ago.
+func (w *world) inLane(lane lua.Lane, ids ...string) (remove func()) {
+	w.t.Helper()
+	keys := w.store.KeysOf(task.Ref{Namespace: "default", ID: ids[0]})
+	ready, due := string(keys.Ready(lane.Name())), float64(w.now().Add(-time.Minute).UnixMilli())
+	for _, id := range ids {
+		testkit.Must(w.t, w.db.ZAdd(w.ctx, ready, z(due, "default:"+id)).Err())
+	}
+	testkit.Must(w.t, w.db.SAdd(w.ctx, string(keys.Backlog()), lane.Name()).Err())
+	return func() {
+		testkit.Must(w.t, w.db.SRem(w.ctx, string(keys.Backlog()), lane.Name()).Err())
+		testkit.Must(w.t, w.db.Del(w.ctx, ready).Err())
+	}
+}
+
+// What waits for a node or a limit that does not come is named, with one of the tasks.
+func TestStatus_LooksAtLimitsAndNodes(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	w.nodes = leading(0, nil, "default")
+	w.nodes.(fleet)[0].Labels = config.Labels{"zone": "eu"}
+	testkit.Must(t, w.setLimit(me, "key:*", LimitRule{Slots: 4}))
+	ofCost := func(cost int) string { return task.JoinLimits([]string{"type:http", "key:x"}, cost) }
+	for _, c := range []struct {
+		lane lua.Lane
+		want status.Code
+		in   string
+	}{
+		{lua.Lane{Reach: ";;round;2"}, status.NoNode, "2 tasks wait in the queue \"default\" for a node with 2 slots."},
+		{lua.Lane{Reach: "gpu;1*zone=us;hash:7:", Limits: ofCost(9)}, status.NoNode, "for a node with gpu."},
+		{lua.Lane{Reach: "zone=eu;;", Limits: ofCost(5)}, status.CostOverLimit, "the limit key:* has: 4 at once."},
+	} {
+		c.lane.Queue = "default"
+		remove := w.inLane(c.lane, "a", "b")
+		r := w.expectStatus(c.want)
+		if !strings.Contains(r.Detail, c.in) || !strings.Contains(r.Do, "dtsctl -n default task why a.") {
+			t.Errorf("%+v: %+v, want %s", c.lane, r, c.in)
+		}
+		remove()
+	}
+	defer w.inLane(lua.Lane{Queue: "default", Limits: ofCost(4)}, "a")()
+	if s := w.judged(); s.Level != status.AllWell || s.Figures.Limited != 1 {
+		t.Errorf("it waits for slots: %+v", s)
+	}
+	ann := Caller{Namespace: "default", Name: "ann"}
+	testkit.Must(t, w.PauseLimit(w.ctx, ann, "key:*", LimitPause{Note: "the disk"}))
+	if r := w.expectStatus(status.LimitPaused); r.ID != "key:*" || !strings.Contains(r.Detail, "ann") ||
+		!strings.Contains(r.Detail, "the disk") {
+		t.Errorf("%+v, want who paused it, and why", r)
 	}
 }
 

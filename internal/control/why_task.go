@@ -102,6 +102,7 @@ func (c *Control) readTask(ctx context.Context, ref task.Ref, f *why.TaskFacts, 
 	if failure != nil || f.Task.State.Final() {
 		return failure
 	}
+	f.Stays = !c.CanMove(f.Task)
 	f.Blocked = blockedByRefusal(refuses)
 	c.goVia(&f.Path, f.Task.Queue, f.Task.Type)
 	running := c.readTaskPlaces(ctx, f, u)

@@ -50,6 +50,10 @@ func TestRule_Validate(t *testing.T) {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}
+	const missing = "per: is left out beside a rate: give 1s, 1m or 1h"
+	if err := (limit.Rule{Rate: 1}).Validate(); err == nil || err.Error() != missing {
+		t.Errorf("a rate without a time: %v", err)
+	}
 	if err := (limit.Rule{}).Validate(); err == nil {
 		t.Error("a rule that allows everything")
 	}

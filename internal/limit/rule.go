@@ -89,6 +89,9 @@ type Rule struct {
 // UntilResumed is when a pause ends that lasts until somebody resumes the limit: the last second that RFC 3339 can say.
 var UntilResumed = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
+// Most is how many limits there may be. One whose name ends with "*" is one.
+const Most = 1000
+
 // The bounds of a rule.
 const (
 	SlotsLimit = 1_000_000
@@ -119,6 +122,8 @@ func (r Rule) validatePer() error {
 		return task.Invalid("per", "there is no rate: give one, or leave per out")
 	case r.Rate == 0 && r.Burst != 0:
 		return task.Invalid("burst", "there is no rate: give one, or leave burst out")
+	case r.Rate != 0 && r.Per == 0:
+		return task.Invalid("per", "is left out beside a rate: give 1s, 1m or 1h")
 	case r.Rate != 0 && r.Per != time.Second && r.Per != time.Minute && r.Per != time.Hour:
 		return task.Invalid("per", "%s must be 1s, 1m or 1h", task.FormatDuration(r.Per))
 	}
@@ -130,6 +135,20 @@ func (r Rule) validateUse() error {
 		return task.Invalid("slots", "the limit allows everything: give slots or a rate")
 	}
 	return nil
+}
+
+// Removed names what a rule allows that another one, which takes its place, does not mention.
+func (r Rule) Removed(by Rule) (parts []string) {
+	if r.Slots > 0 && by.Slots == 0 {
+		parts = append(parts, fmt.Sprintf("slots %d", r.Slots))
+	}
+	if r.Rate > 0 && by.Rate == 0 {
+		parts = append(parts, fmt.Sprintf("rate %d per %s", r.Rate, task.FormatDuration(r.Per)))
+	}
+	if r.Burst > 0 && by.Burst == 0 {
+		parts = append(parts, fmt.Sprintf("burst %d", r.Burst))
+	}
+	return parts
 }
 
 // IsTooDear reports whether no task of that cost can ever start: it needs more slots or tokens than there are.

@@ -18,12 +18,12 @@ const MoveWait = 10 * time.Second
 // moveMark is before each part of a move. No selector begins with it, and no node has it in its name.
 const moveMark = "^"
 
-// word returns what the word of a reach begins with.
-func (m Move) word() string {
+// Word returns the word of a reach with the move. rest is its word without.
+func (m Move) Word(rest string) string {
 	if m == (Move{}) {
-		return ""
+		return rest
 	}
-	return moveMark + m.From + moveMark + m.To + moveMark
+	return moveMark + m.From + moveMark + m.To + moveMark + rest
 }
 
 // cutMove splits a word into a move and the word of the reach without it.

@@ -48,8 +48,11 @@ func ParseSelector(text string) (Selector, error) {
 	if err := checkLength(text); err != nil {
 		return Selector{}, err
 	}
-	if blank(text) == "" {
+	switch {
+	case text == "":
 		return Selector{}, nil
+	case blank(text) == "":
+		return Selector{}, task.Invalid(field, "has only blanks; must have a term, as zone=eu, or be empty")
 	}
 	var s Selector
 	begin := 0

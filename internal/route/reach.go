@@ -70,7 +70,7 @@ const (
 // have the same word, but for the order of preferences.
 func (r Reach) String() string {
 	if r.isOpen() {
-		return r.Move.word()
+		return r.Move.Word("")
 	}
 	wishes := make([]string, len(r.Prefer))
 	for i, p := range r.Prefer {
@@ -80,7 +80,7 @@ func (r Reach) String() string {
 	if r.Slots > 1 {
 		parts = append(parts, strconv.Itoa(r.Slots))
 	}
-	return r.Move.word() + writeWord.Replace(strings.Join(parts, partMark))
+	return r.Move.Word(writeWord.Replace(strings.Join(parts, partMark)))
 }
 
 // route returns the text of the route: the strategy, and what it goes by.

@@ -136,6 +136,7 @@ type Fit struct {
 // TermFit says how many nodes satisfy a term.
 type TermFit struct {
 	Term  string
+	Label string // that it is about
 	Nodes int
 }
 
@@ -143,7 +144,7 @@ type TermFit struct {
 func (s Selector) Explain(nodes []Labels) Fit {
 	fit := Fit{Nodes: len(nodes), Terms: make([]TermFit, len(s.terms))}
 	for i, text := range s.texts() {
-		fit.Terms[i].Term = text
+		fit.Terms[i].Term, fit.Terms[i].Label = text, s.terms[i].name
 	}
 	for _, labels := range nodes {
 		all := true

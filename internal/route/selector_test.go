@@ -39,8 +39,7 @@ func TestSelector_MatchesNodes(t *testing.T) {
 	const node = "id=n-1 name=N.1 version=v1.2.3+dirty role=api role=worker " +
 		"zone=eu spot mem=16 cpus=8.5 temp=-3 big=1e9 ver=1.2.3"
 	for selector, want := range map[string]bool{
-		"": true, "  ": true,
-		"zone=eu": true, "zone==eu": true, "zone = eu": true, "zone=us": false, "zone=e": false, "zone=EU": false,
+		"": true, "zone=eu": true, "zone==eu": true, "zone = eu": true, "zone=us": false, "zone=e": false, "zone=EU": false,
 		"rack=eu": false, "rack=": false, "spot=": true, "zone=": false, "spot!=": false, "zone!=": true,
 		"zone!=us": true, "zone!=eu": false, "rack!=us": true, "role!=api": false, "role!=web": true,
 		"role=api": true, "role=worker": true, "role=web": false,
@@ -99,6 +98,7 @@ func TestParseSelector_SaysWhatWouldBeValid(t *testing.T) {
 	)
 	long := strings.Repeat("x", 64)
 	for text, want := range map[string]string{
+		" \t":          `has only blanks; must have a term, as zone=eu, or be empty`,
 		",":            `term 1, "", at character 1: ` + empty,
 		"a,":           `term 2, "", at character 3: ` + empty,
 		"a, ,b":        `term 2, "", at character 4: ` + empty,
@@ -167,7 +167,8 @@ func TestSelector_ExplainsWhichTermFails(t *testing.T) {
 		}
 	}
 	got := parsed(t, "zone=us,gpu").Explain(fleet)
-	if diff := cmp.Diff(Fit{Nodes: 3, Match: 1, Terms: []TermFit{{"gpu", 1}, {"zone=us", 1}}}, got); diff != "" {
+	want := Fit{Nodes: 3, Match: 1, Terms: []TermFit{{"gpu", "gpu", 1}, {"zone=us", "zone", 1}}}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -196,7 +197,7 @@ func TestPreferences_AddWeightsOfThoseThatMatch(t *testing.T) {
 	}{
 		{"zone=eu", 0, "weight: 0 must be 1 to 100"},
 		{"zone=eu", 101, "weight: 101 must be 1 to 100"},
-		{" ", 1, "select: must have a term, as zone=eu: all nodes satisfy a selector without one"},
+		{"", 1, "select: must have a term, as zone=eu: all nodes satisfy a selector without one"},
 		{"a in", 1, `select: term 1, "a in", at character 1: after in must come a list in parentheses, as in a in (a, b)`},
 	} {
 		if _, err := ParsePreference(c.selector, c.weight); err == nil || err.Error() != c.want {

@@ -77,15 +77,12 @@ func fleetOf(view cluster.View) handover.Fleet {
 			if m := n.Machine; m != nil && m.Memory != nil {
 				w.Memory = m.Memory.Share()
 			}
-			w.Weight, _ = strconv.Atoi(n.Labels[weightLabel]) // 0, which counts as 1, for what is no number
+			w.Weight, _ = strconv.Atoi(n.Labels[config.WeightLabel]) // 0, which counts as 1, for what is no number
 			f.Workers = append(f.Workers, w)
 		}
 	}
 	return f
 }
-
-// weightLabel is the label of a node that says how many turns it gets for one of others.
-const weightLabel = "weight"
 
 // workersChanged is called when workers have come or gone.
 func (p *plan) workersChanged() {

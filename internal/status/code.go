@@ -14,9 +14,12 @@ const (
 	NodeDied       Code = "node_died"
 	QueueUnserved  Code = "queue_unserved"
 	TypeUnserved   Code = "type_unserved"
+	NoNode         Code = "no_node"
+	CostOverLimit  Code = "cost_over_limit"
 	SlotsTaken     Code = "slots_taken"
 	Late           Code = "late"
 	QueuePaused    Code = "queue_paused"
+	LimitPaused    Code = "limit_paused"
 	PausedItself   Code = "paused_by_failures"
 	TicksHeldBack  Code = "ticks_held_back"
 	TicksMissed    Code = "ticks_missed"
@@ -39,6 +42,8 @@ var Codes = []Meaning{
 	{NoLeader, "Nobody has led some partitions for 15 seconds, so their tasks and ticks wait."},
 	{QueueUnserved, "Tasks wait in a queue from which no living node takes any."},
 	{TypeUnserved, "Tasks wait whose type no living node of their queue runs."},
+	{NoNode, "Tasks wait that have a selector, a route or several slots, and no living node of their queue may run them."},
+	{CostOverLimit, "Tasks wait that cost more than a limit has: they can never start."},
 	{SlotsTaken, "Tasks have held all slots of a queue for two minutes, or most while none is free, and others wait."},
 	{PausedItself, "A schedule has paused itself, since too many of its tasks failed in a row."},
 	{TicksHeldBack, "A tick of a schedule is more than 15 seconds late, and has not been decided."},
@@ -51,4 +56,5 @@ var Codes = []Meaning{
 	{NodeDied, "A node has died in the last 15 minutes."},
 	{Late, "The first task of a queue has waited for more than a minute, for at least a minute."},
 	{QueuePaused, "Tasks wait in a queue that is paused."},
+	{LimitPaused, "Tasks wait for a limit that is paused for another minute at least."},
 }

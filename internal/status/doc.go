@@ -6,6 +6,7 @@
 //	redis.go      the servers of Redis
 //	fleet.go      leaders and nodes
 //	queues.go     what waits
+//	lanes.go      what waits apart: for a node that may run it, or for a limit
 //	schedules.go  schedules and their ticks
 //	past.go       the share of attempts that fail, and what doctor has found
 //

@@ -1,6 +1,11 @@
 package status
 
-import "time"
+import (
+	"time"
+
+	"github.com/dts-sched/dts/internal/limit"
+	"github.com/dts-sched/dts/internal/route"
+)
 
 // Facts is what is known of an installation. What could not be read is left out, and no reason is made of it.
 type Facts struct {
@@ -12,6 +17,7 @@ type Facts struct {
 	Unled      []int // partitions that no living node leads
 	Nodes      []Node
 	Queues     []Queue
+	Limits     []Limit    // those that let some of what waits not start
 	Schedules  []Schedule // those that may need somebody
 	Last, Hour Window     // the last minutes, and the hour before them
 	Cause      Cause      // the most frequent one of the failures of Last
@@ -53,7 +59,10 @@ type Node struct {
 	CordonOf string   // by which id or name it is cordoned; "" if it is not
 	Queues   []string // that it serves, or served before it was cordoned
 	Types    []string // that it runs; none for all
+	Name     string
+	Labels   route.Labels
 	Capacity int
+	Most     map[string]int // how many slots a task of a queue can hold there
 	Running  int
 	LastBeat time.Time
 }
@@ -70,19 +79,37 @@ type Queue struct {
 	Waiting  int       // tasks that are due and have not begun, in DTS and for a worker
 	Limited  int       // of them, those that have limits and waited for slots
 	Oldest   time.Time // when the first of them was due; zero if that is not known
-	Lanes    []Lane    // of them, those that wait by their type
+	Lanes    []Lane    // of them, those that wait apart
 	Held     int       // slots that tasks have held for longer than HeldAfter, of the nodes that serve the queue
 	HeldMore bool      // there may be more of them, which were not counted, and no slot is free
 	Holder   string    // the id of the task that has held one longest
 	HeldFrom time.Time // since when
 }
 
-// Lane is the tasks of one type that wait apart.
+// Lane is tasks of a queue that wait apart, as not every node may run them, or a limit lets none of them start.
 type Lane struct {
-	Type    string
+	Type    string // "" if all types wait there
 	Setting string // the flag of dtsd by which a node runs the type; "" for none
+	Site    Site
+	Limit   string // the name of the limit that lets none of them start; "" for none
 	Waiting int
 	Oldest  time.Time
+	First   string // one of the tasks
+}
+
+// Site is what a node must have to run some tasks.
+type Site struct {
+	Select string // "" for any node
+	Order  string // the names of the nodes of the route, with commas between; "" for any
+	Slots  int    // 0 or 1 for one
+}
+
+// Limit is a limit that lets some tasks not start.
+type Limit struct {
+	Name   string // as somebody has set it
+	Rule   limit.Rule
+	Pauser string // who has paused it; "" if nobody knows, or if it is not paused
+	Note   string // why
 }
 
 // Schedule is a schedule that may need somebody.
@@ -129,6 +156,7 @@ const (
 	LateAfter     = time.Minute
 	LateFor       = time.Minute
 	DiedWithin    = 15 * time.Minute
+	PausedFor     = time.Minute
 	ExaminedSince = 24 * time.Hour
 
 	failuresNeeded = 10  // in a window, before their share says something

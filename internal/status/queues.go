@@ -40,19 +40,21 @@ func (j *judge) queue(q Queue) {
 func (j *judge) slotsTaken(q Queue, servers []Node) bool {
 	capacity := slots(servers)
 	r := Reason{Code: SlotsTaken, Severity: Bad, Since: q.HeldFrom, Kind: "queue", ID: q.Name}
-	held := fmt.Sprintf("all %d", capacity)
+	held := fmt.Sprintf("all %d slots", capacity)
 	switch {
 	case capacity == 0:
 		return false
+	case q.Held >= capacity && capacity == 1:
+		held = "the only slot"
 	case q.Held >= capacity:
 	case q.HeldMore:
-		held = fmt.Sprintf("at least %d of %d", q.Held, capacity)
+		held = fmt.Sprintf("at least %d of %d slots", q.Held, capacity)
 	case 2*q.Held > capacity && used(servers) >= capacity && (q.Oldest.IsZero() || j.waits(q.Oldest) >= LateAfter):
-		r.Severity, held = Warn, fmt.Sprintf("%d of %d", q.Held, capacity) // the other slots still work
+		r.Severity, held = Warn, fmt.Sprintf("%d of %d slots", q.Held, capacity) // the other slots still work
 	default:
 		return false
 	}
-	r.Detail = fmt.Sprintf("Tasks have held %s slots of the queue %q for more than %s, and no slot is free. "+
+	r.Detail = fmt.Sprintf("Tasks have held %s of the queue %q for more than %s, and no slot is free. "+
 		"The first of these tasks is %s. %s.", held, q.Name, span(HeldAfter), q.Holder, tasksWait(q.Waiting))
 	r.Do = fmt.Sprintf("See what holds them: dtsctl queue why %s. Cancel what hangs, or add slots.", q.Name)
 	j.add(r)
@@ -68,7 +70,7 @@ func (j *judge) unserved(q Queue) {
 	}
 	r.Detail = fmt.Sprintf("%s in the queue %q, and no living node takes any.", tasksWait(q.Waiting), q.Name)
 	r.Do = fmt.Sprintf("Start a worker for it: dtsd serve --roles worker --queues %s=1.", q.Name)
-	j.orUncordon(&r, q.Name, "")
+	j.orUncordon(&r, func(n Node) bool { return n.serves(q.Name) })
 	if q.OfAsynq {
 		r.Severity = Warn
 		r.Detail = fmt.Sprintf("%s in the queue %q, which another asynq client uses. None of its servers runs.",
@@ -76,21 +78,6 @@ func (j *judge) unserved(q Queue) {
 		r.Do = "Start a server of that client. Start no worker of DTS for this queue: it would archive these tasks."
 	}
 	j.add(r)
-}
-
-// orUncordon says so in a reason if living nodes that serve the queue, and run the type, are cordoned. "" is any type.
-func (j *judge) orUncordon(r *Reason, queue, taskType string) {
-	of, count := "", 0
-	for _, n := range j.Nodes {
-		if n.Alive && !n.Draining && n.CordonOf != "" && n.serves(queue) && (taskType == "" || n.runs(taskType)) {
-			count++
-			of = cmp.Or(of, n.CordonOf)
-		}
-	}
-	if count > 0 {
-		r.Detail += fmt.Sprintf(" Nodes that could, and are cordoned: %d.", count)
-		r.Do = fmt.Sprintf("Uncordon %s (dtsctl node uncordon %s), or start another worker.", of, of)
-	}
 }
 
 // lastServed returns the newest heartbeat of those dead nodes that match; zero if there is none. An earlier status may
@@ -121,33 +108,6 @@ func (j *judge) paused(q Queue) {
 		Detail: fmt.Sprintf("%s in the queue %q, which was paused%s.", tasksWait(q.Waiting), q.Name, by),
 		Do:     fmt.Sprintf("Resume it: dtsctl queue resume %s.", q.Name),
 	})
-}
-
-// lanes adds the types that no server of a queue runs. It returns how many tasks wait for that.
-func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
-	for _, lane := range q.Lanes {
-		if q.Foreign || slices.ContainsFunc(servers, func(n Node) bool { return n.runs(lane.Type) }) {
-			continue
-		}
-		stuck += lane.Waiting
-		r := Reason{Code: TypeUnserved, Severity: Bad, Kind: "queue", ID: q.Name}
-		r.Since = j.sinceAt(r.key()+" "+lane.Type, j.lastServed(func(n Node) bool {
-			return n.serves(q.Name) && n.runs(lane.Type)
-		}))
-		if j.waits(lane.Oldest) < NotServed {
-			continue
-		}
-		r.Detail = fmt.Sprintf("%s of the type %q in the queue %q, and no living node of the queue runs it.",
-			tasksWait(lane.Waiting), lane.Type, q.Name)
-		r.Do = "Start a worker that runs the type and serves the queue."
-		if lane.Setting != "" {
-			r.Do = fmt.Sprintf("Start a worker that runs it: dtsd serve --roles worker --queues %s=1 --%s.",
-				q.Name, lane.Setting)
-		}
-		j.orUncordon(&r, q.Name, lane.Type)
-		j.add(r)
-	}
-	return stuck
 }
 
 // late adds that tasks wait long, though nothing else is wrong.
@@ -189,8 +149,9 @@ func (n Node) serves(queue string) bool {
 	return n.Worker && n.Capacity > 0 && slices.Contains(n.Queues, queue)
 }
 
+// runs reports whether a node runs a type; "" stands for any.
 func (n Node) runs(taskType string) bool {
-	return len(n.Types) == 0 || slices.Contains(n.Types, taskType)
+	return taskType == "" || len(n.Types) == 0 || slices.Contains(n.Types, taskType)
 }
 
 // used is how many slots of some nodes are in use.

@@ -22,7 +22,7 @@ type Reason struct {
 	Code      Code      `json:"code"`
 	Severity  Severity  `json:"severity"`
 	Since     time.Time `json:"since,omitzero"` // zero if nobody knows
-	Kind      string    `json:"kind"`           // redis, partition, node, queue, schedule or installation
+	Kind      string    `json:"kind"`           // redis, partition, node, queue, limit, schedule or installation
 	Namespace string    `json:"namespace,omitempty"`
 	ID        string    `json:"id,omitempty"`
 	Detail    string    `json:"detail"` // in sentences
@@ -91,6 +91,7 @@ func Judge(f Facts) Status {
 	j.redis()
 	j.fleet()
 	j.queues()
+	j.limits()
 	j.schedules()
 	j.past()
 	j.carryOver()
@@ -110,6 +111,7 @@ type judge struct {
 	Facts
 	reasons []Reason
 	seen    map[string]time.Time
+	barred  []Lane // what limits keep from starting, by limit
 }
 
 func (j *judge) add(r Reason) { j.reasons = append(j.reasons, r) }

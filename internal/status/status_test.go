@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/status"
 )
 
@@ -196,6 +199,113 @@ var cases = []struct {
 		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].Oldest = 3, time.Time{} },
 		func(f *status.Facts) { f.Queues[0].Held, f.Queues[0].Oldest = 2, time.Time{} },
 	},
+	{
+		status.NoNode, status.Bad,
+		func(f *status.Facts) { f.Queues[0].Lanes = bound(status.Site{Select: "gpu"}, 11*time.Second) },
+		func(f *status.Facts) { f.Queues[0].Lanes = bound(status.Site{Select: "gpu"}, 9*time.Second) },
+	},
+	{
+		status.NoNode, status.Bad,
+		func(f *status.Facts) { f.Queues[0].Lanes = bound(status.Site{Order: "b,c"}, time.Hour) },
+		func(f *status.Facts) { f.Queues[0].Lanes = bound(status.Site{Order: "b,a"}, time.Hour) },
+	},
+	{
+		status.NoNode, status.Bad,
+		func(f *status.Facts) { f.Queues[0].Lanes = bound(status.Site{Slots: 5}, time.Hour) },
+		func(f *status.Facts) {
+			f.Queues[0].Lanes, f.Nodes[0].Most = bound(status.Site{Slots: 5}, time.Hour), map[string]int{"mails": 5}
+		},
+	},
+	{
+		status.LimitPaused, status.Warn,
+		func(f *status.Facts) { under(f, limit.Rule{Paused: now.Add(time.Hour)}) },
+		func(f *status.Facts) { under(f, limit.Rule{Paused: now.Add(59 * time.Second)}) },
+	},
+	{
+		status.CostOverLimit, status.Bad,
+		func(f *status.Facts) { under(f, limit.Rule{Slots: 4}) },
+		func(f *status.Facts) { f.Limits = []status.Limit{{Name: "key:a", Rule: limit.Rule{Slots: 4}}} },
+	},
+}
+
+// bound is a lane of tasks that only some nodes may run, the first of which was due that long ago.
+func bound(site status.Site, d time.Duration) []status.Lane {
+	return []status.Lane{{Site: site, Waiting: 1, Oldest: ago(d), First: "default:a"}}
+}
+
+// under has all tasks wait for a limit.
+func under(f *status.Facts, rule limit.Rule) {
+	f.Queues[0].Lanes = []status.Lane{{Limit: "key:a", Waiting: 3, Oldest: ago(time.Hour), First: "shop:order-9"}}
+	f.Queues[0].Oldest, f.Before = ago(time.Hour), seen("late  mails", time.Hour)
+	f.Limits = []status.Limit{{Name: "key:a", Rule: rule, Pauser: "ann", Note: "the disk"}}
+}
+
+// There may be as many selectors as tasks, and a status remembers something of each that it names.
+func TestJudge_NamesFewOfManySelectors(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Queues[0].Waiting, f.Queues[0].Oldest = 100, ago(time.Hour)
+	f.Before = seen("late  mails", time.Hour)
+	for i := range 100 {
+		lane := bound(status.Site{Select: fmt.Sprint("name=", i)}, time.Hour-time.Duration(100-i)*time.Second)
+		f.Queues[0].Lanes = append(f.Queues[0].Lanes, lane...)
+	}
+	s := status.Judge(f)
+	if len(s.Reasons) != 5 || s.Reasons[4].More != 15 || len(s.Seen) != 20 {
+		t.Errorf("it remembers %d, and tells %+v", len(s.Seen), s.Reasons)
+	}
+	for _, r := range s.Reasons {
+		if r.Code != status.NoNode || !strings.Contains(r.Detail, "a node with name=9") {
+			t.Errorf("%+v is not among those that have waited longest", r)
+		}
+	}
+}
+
+// What waits for several reasons counts once, for what must change first.
+func TestJudge_SaysWhatTasksApartWaitFor(t *testing.T) {
+	t.Parallel()
+	f := well()
+	f.Nodes[0].Labels = func(name string) []string { return map[string][]string{"gpu": {""}}[name] }
+	f.Nodes = append(f.Nodes, status.Node{
+		ID: "b", Alive: true, Worker: true, Queues: []string{"mails"}, Types: []string{"http"}, CordonOf: "vm-b",
+		Capacity: 1, Labels: func(string) []string { return []string{"eu"} },
+	})
+	due, spot := ago(time.Hour), status.Site{Select: "gpu", Order: "x", Slots: 2}
+	f.Queues[0].Waiting = 15
+	f.Queues[0].Lanes = []status.Lane{
+		{Type: "shell", Site: spot, Limit: "key:a", Waiting: 1, Oldest: due, First: "default:a"},
+		{Type: "shell", Waiting: 2, Oldest: due.Add(time.Second), First: "default:b"},
+		{Type: "http", Site: spot, Limit: "key:a", Waiting: 3, Oldest: due, First: "default:c"},
+		{Site: status.Site{Select: "zone=eu"}, Waiting: 1, Oldest: due, First: "default:d"},
+		{Site: status.Site{Select: "gpu"}, Limit: "key:a", Waiting: 4, Oldest: due.Add(time.Second), First: "default:e"},
+		{Limit: "key:a", Waiting: 3, Oldest: due, First: "shop:f"},
+		{Limit: "key:b", Waiting: 1, Oldest: due, First: "shop:g"},
+	}
+	f.Limits = []status.Limit{
+		{Name: "key:a", Rule: limit.Rule{Slots: 4}},
+		{Name: "key:b", Rule: limit.Rule{Paused: now.Add(time.Hour)}, Pauser: "ann", Note: "the disk"},
+	}
+	want := []string{
+		`3 tasks wait of the type "shell" in the queue "mails", and no living node of the queue runs it. ` +
+			"Start a worker that runs the type and serves the queue.",
+		`1 task waits in the queue "mails" for a node with zone=eu. No living node of the queue is such a node. ` +
+			"Nodes that could, and are cordoned: 1. Uncordon vm-b (dtsctl node uncordon vm-b), or start another worker.",
+		`3 tasks wait in the queue "mails" for one of the nodes x with gpu and 2 slots. No living node of the queue is ` +
+			"such a node. Start such a node, or change where they may run. " +
+			"See what one of them needs: dtsctl -n default task why c.",
+		"7 tasks wait that cost more than the limit key:a has: 4 at once. They can never start. " +
+			"Raise the limit, or lower their cost. See what one of them needs: dtsctl -n shop task why f.",
+		"1 task waits for the limit key:b, which is paused by ann until 2026-01-02T04:04:05Z: the disk. " +
+			"Wait, or resume it: dtsctl limit resume 'key:b'.",
+	}
+	var got []string
+	for _, r := range status.Judge(f).Reasons {
+		got = append(got, r.Detail+" "+r.Do)
+	}
+	slices.Sort(got[1:3])
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestJudge_GivesEachReason(t *testing.T) {

@@ -146,15 +146,15 @@ func putLimit(ctx context.Context, v *visit, form url.Values) (result, error) {
 	}
 	name := strings.TrimSpace(form.Get("name"))
 	put := control.LimitPut{Rule: rule, DryRun: true}
-	created, changed, err := v.site.Control.SetLimit(ctx, v.who, name, put)
+	change, err := v.site.Control.SetLimit(ctx, v.who, name, put)
 	switch {
 	case err != nil:
 		return result{}, err
-	case changed && !created: // else by this form, if it is sent again
+	case change.Changed && !change.Created: // else by this form, if it is sent again
 		return result{}, v.invalid("name", v.T("there is a limit of this name: open its page to change it"))
 	}
 	put.DryRun = false
-	_, _, err = v.site.Control.SetLimit(ctx, v.who, name, put)
+	_, err = v.site.Control.SetLimit(ctx, v.who, name, put)
 	return result{path: string(v.Path("limits", name)), said: "limit-set"}, err
 }
 
@@ -172,7 +172,7 @@ func setLimit(ctx context.Context, v *visit, form url.Values) (result, error) {
 	if err != nil {
 		return done, err
 	}
-	_, _, err = v.site.Control.SetLimit(ctx, v.who, name, control.LimitPut{Rule: rule})
+	_, err = v.site.Control.SetLimit(ctx, v.who, name, control.LimitPut{Rule: rule})
 	return done, err
 }
 

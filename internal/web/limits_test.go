@@ -25,7 +25,7 @@ func (w *world) limits() {
 
 func (w *world) setLimit(name string, rule control.LimitRule) {
 	w.t.Helper()
-	_, _, err := w.control.SetLimit(w.ctx, me, name, control.LimitPut{Rule: rule})
+	_, err := w.control.SetLimit(w.ctx, me, name, control.LimitPut{Rule: rule})
 	testkit.Must(w.t, err)
 }
 

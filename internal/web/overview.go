@@ -102,6 +102,8 @@ func (v *visit) Where(reason any) template.URL {
 		return v.Path("schedules", r.Namespace, r.ID)
 	case "queue":
 		return v.Path("queues", r.ID)
+	case "limit":
+		return v.Path("limits", r.ID)
 	case "node", "partition", "redis":
 		return "/nodes"
 	}

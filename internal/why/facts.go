@@ -154,6 +154,8 @@ type TaskFacts struct {
 	Lease      time.Duration
 	// PausedNodes are the nodes whose queues for this one somebody has paused, by id, in one of asynq's tools.
 	PausedNodes []string
+	// Stays: nobody can tell its work to give up, so it does not move while it runs.
+	Stays bool
 }
 
 // ScheduleFacts is what is known of a schedule.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -42,9 +43,8 @@ func (f TaskFacts) unmatched() []Reason {
 	for i, w := range able {
 		labels[i] = w.label
 	}
-	reason := Reason{Code: NoNode, Do: fmt.Sprintf("Give a node such labels (dtsd serve --roles worker --queues %s=1 "+
-		"--labels), or change where it may run: %s task change %s --select ''.", f.Queue, ctl(f.Task.Ref), f.Task.ID)}
 	fit := r.Select.Explain(labels)
+	reason := Reason{Code: NoNode, Do: f.giveLabels(fit)}
 	switch {
 	case len(able) == 0:
 		reason.Detail = fmt.Sprintf("No living node takes tasks of type %q from the queue %q.", f.Type, f.Queue)
@@ -67,8 +67,43 @@ func (f TaskFacts) unmatched() []Reason {
 	if w := f.cordoned(r); w != nil {
 		reason.Detail += fmt.Sprintf(" The node %s matches, and is cordoned%s.", w.ID, w.Cordon.why())
 		reason.Do = w.Cordon.do()
+	} else if w := f.died(r); w != nil {
+		reason.Since = w.LastBeat
+		const text = " The node %s matched, and is dead: its newest heartbeat is of %s."
+		reason.Detail += fmt.Sprintf(text, w.name(), moment(w.LastBeat))
 	}
 	return []Reason{reason}
+}
+
+// giveLabels says how to get a node that satisfies the selector. Nodes have some labels by themselves.
+func (f TaskFacts) giveLabels(fit route.Fit) string {
+	change := fmt.Sprintf("%s task change %s --select", ctl(f.Task.Ref), f.Task.ID)
+	start := fmt.Sprintf("dtsd serve --roles worker --queues %s=1", f.Queue)
+	for _, t := range fit.Terms {
+		if t.Nodes > 0 || !config.IsOwnLabel(t.Label) {
+			continue
+		}
+		switch name, is := strings.CutPrefix(t.Term, "name="); {
+		case t.Label == "id":
+			return fmt.Sprintf("A node has a new id after each start. Select it by its name: %s name=NAME.", change)
+		case is:
+			return fmt.Sprintf("Start that node (%s --node-name %s), or change where it may run: %s ''.", start, name, change)
+		}
+		const text = "Start such a node (%s), or change where it may run: %s ''. A node has the label %s by itself."
+		return fmt.Sprintf(text, start, change, t.Label)
+	}
+	return fmt.Sprintf("Give a node such labels (%s --labels), or change where it may run: %s ''.", start, change)
+}
+
+// died returns the worker that died last of those on which the task might run; nil if there is none.
+func (f TaskFacts) died(r route.Reach) (last *Worker) {
+	for i, w := range f.Workers {
+		could := !w.Alive && w.serves(f.Queue) && w.runs(f.Type) && w.fits(r)
+		if could && (last == nil || w.LastBeat.After(last.LastBeat)) {
+			last = &f.Workers[i]
+		}
+	}
+	return last
 }
 
 // tooSmall returns, of the nodes that have too few slots for the task, and to which it might go else, the one with the

@@ -187,13 +187,21 @@ func (f TaskFacts) toEnd() []Reason {
 // drained says that the node of a running task is drained.
 func (f TaskFacts) drained() []Reason {
 	for _, w := range f.Workers {
-		if w.ID == f.Task.Node && w.Alive && w.Cordon != nil && w.Cordon.Drain {
-			return []Reason{{
-				Code: Moving, Since: w.Cordon.Since,
-				Detail: fmt.Sprintf("Its node %s is drained%s, and its handler has not given it up.", w.ID, w.Cordon.why()),
-				Do:     "Wait. A handler that does not look whether it is asked to move just goes on.",
-			}}
+		if w.ID != f.Task.Node || !w.Alive || w.Cordon == nil || !w.Cordon.Drain || f.Task.Type == task.WorkflowType {
+			continue
 		}
+		r := Reason{
+			Code: Moving, Since: w.Cordon.Since,
+			Detail: fmt.Sprintf("Its node %s is drained%s, and its handler has not given it up.", w.ID, w.Cordon.why()),
+			Do:     "Wait. A handler that does not look whether it is asked to move just goes on.",
+		}
+		if f.Stays {
+			const text = "Its node %s is drained%s. Tasks of the type %q cannot move, so it runs there until its end."
+			r.Detail = fmt.Sprintf(text, w.ID, w.Cordon.why(), f.Task.Type)
+			const do = "Wait, or stop it: %s task cancel %s. If its node stops before, another one begins the next attempt."
+			r.Do = fmt.Sprintf(do, ctl(f.Task.Ref), f.Task.ID)
+		}
+		return []Reason{r}
 	}
 	return nil
 }

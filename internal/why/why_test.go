@@ -255,6 +255,14 @@ func TestOfTask_SaysWhatKeepsARunFromEnding(t *testing.T) {
 			t.Errorf("%+v, want %q", got, words)
 		}
 	}
+	runs.Ref, runs.Type = ref, "shell"
+	shell := why.OfTask(why.TaskFacts{Path: drained, Task: runs, Stays: true})
+	expect(t, "it cannot move", shell, []why.Code{why.Moving},
+		`Tasks of the type "shell" cannot move, so it runs there until its end.`, "dtsctl task cancel nightly.")
+	runs.Type = task.WorkflowType
+	if got := why.OfTask(why.TaskFacts{Path: drained, Task: runs, Stays: true}); len(got) > 0 {
+		t.Errorf("its leader carries a run on, and %+v", got)
+	}
 	flow := task.Task{State: task.Running, StartedAt: now.Add(-time.Minute), Attempt: 2, CancelRequested: now}
 	flow.Ref, flow.Type = ref, task.WorkflowType
 	command := "flow why " + ref.ID
@@ -503,6 +511,23 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 		"cordoned": {"zone=b;;", and(idle, func(p *why.Path) {
 			p.Workers[1].Cordon = &why.Cordon{Of: "b", By: "ann"}
 		}), []why.Code{why.NoNode}, []string{"The node node-b matches, and is cordoned by ann.", "node uncordon b"}},
+		"dead": {"zone=b;;", and(idle, func(p *why.Path) {
+			p.Workers[1].Alive, p.Workers[1].LastBeat = false, now.Add(-time.Minute)
+			older := p.Workers[1]
+			older.Name, older.LastBeat = "older", now.Add(-time.Hour)
+			p.Workers = append(p.Workers, older)
+		}), []why.Code{why.NoNode}, []string{
+			"(of 2: 0 satisfy zone=b). The node b matched, and is dead: its newest heartbeat is of 2026-01-02T03:03:05Z.",
+		}},
+		"by name": {"name=r-1,zone=a;;", idle, []why.Code{why.NoNode}, []string{
+			"Start that node (dtsd serve --roles worker --queues mails=1 --node-name r-1), or change",
+		}},
+		"by names": {"name~in~(r-1,r-2);;", idle, []why.Code{why.NoNode}, []string{
+			"Start such a node (dtsd serve --roles worker --queues mails=1), or", "A node has the label name by itself.",
+		}},
+		"by id": {"id=r-1-x;;", idle, []why.Code{why.NoNode}, []string{
+			"A node has a new id after each start. Select it by its name: dtsctl task change nightly --select name=NAME.",
+		}},
 		"unserved": {"zone=a;;", and(idle, func(p *why.Path) { p.Workers = nil }), []why.Code{why.QueueUnserved}, nil},
 		"asynq's server does not count": {"zone=a;;", and(idle, func(p *why.Path) {
 			p.Workers, p.Foreign = nil, 3

@@ -1128,6 +1128,9 @@ type ClientInterface interface {
 
 	// GetLimit Get a limit
 	//
+	// Shows the limit of that name. A key, type, queue or namespace that has none of its own has the one that applies to it, such as
+	// `key:*`: the answer shows that, with how much of it this name uses.
+	//
 	// Corresponds with GET /v1/limits/{name} (the `GetLimit` operationId).
 	GetLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -1285,8 +1288,8 @@ type ClientInterface interface {
 	// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
 	// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
 	// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
-	// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
-	// ignore cordons.
+	// for attempts wait, and get none. A second cordon of the same id or name replaces the first, with its note and its end:
+	// without `for`, it lasts until `uncordon`. `warnings` say what that changes. Nodes of earlier releases ignore cordons.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1299,8 +1302,8 @@ type ClientInterface interface {
 	// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
 	// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
 	// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
-	// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
-	// ignore cordons.
+	// for attempts wait, and get none. A second cordon of the same id or name replaces the first, with its note and its end:
+	// without `for`, it lasts until `uncordon`. `warnings` say what that changes. Nodes of earlier releases ignore cordons.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2566,6 +2569,9 @@ func (c *Client) DeleteLimit(ctx context.Context, name LimitName, reqEditors ...
 
 // GetLimit Get a limit
 //
+// Shows the limit of that name. A key, type, queue or namespace that has none of its own has the one that applies to it, such as
+// `key:*`: the answer shows that, with how much of it this name uses.
+//
 // Corresponds with GET /v1/limits/{name} (the `GetLimit` operationId).
 func (c *Client) GetLimit(ctx context.Context, name LimitName, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetLimitRequest(c.Server, name)
@@ -2903,8 +2909,8 @@ func (c *Client) GetNode(ctx context.Context, node NodeID, reqEditors ...Request
 // slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
 // several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
 // name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
-// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
-// ignore cordons.
+// for attempts wait, and get none. A second cordon of the same id or name replaces the first, with its note and its end:
+// without `for`, it lasts until `uncordon`. `warnings` say what that changes. Nodes of earlier releases ignore cordons.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2927,8 +2933,8 @@ func (c *Client) CordonNodeWithBody(ctx context.Context, node NodeOrName, conten
 // slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
 // several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
 // name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
-// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
-// ignore cordons.
+// for attempts wait, and get none. A second cordon of the same id or name replaces the first, with its note and its end:
+// without `for`, it lasts until `uncordon`. `warnings` say what that changes. Nodes of earlier releases ignore cordons.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -11263,6 +11269,9 @@ type ClientWithResponsesInterface interface {
 
 	// GetLimitWithResponse Get a limit
 	//
+	// Shows the limit of that name. A key, type, queue or namespace that has none of its own has the one that applies to it, such as
+	// `key:*`: the answer shows that, with how much of it this name uses.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/limits/{name} (the `GetLimit` operationId).
@@ -11436,8 +11445,8 @@ type ClientWithResponsesInterface interface {
 	// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
 	// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
 	// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
-	// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
-	// ignore cordons.
+	// for attempts wait, and get none. A second cordon of the same id or name replaces the first, with its note and its end:
+	// without `for`, it lasts until `uncordon`. `warnings` say what that changes. Nodes of earlier releases ignore cordons.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11450,8 +11459,8 @@ type ClientWithResponsesInterface interface {
 	// slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
 	// several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
 	// name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
-	// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
-	// ignore cordons.
+	// for attempts wait, and get none. A second cordon of the same id or name replaces the first, with its note and its end:
+	// without `for`, it lasts until `uncordon`. `warnings` say what that changes. Nodes of earlier releases ignore cordons.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13341,7 +13350,8 @@ func (r GetLimitResponse) ContentType() string {
 
 // SetLimitResponse204Headers the declared response headers of an HTTP 204 response for SetLimit
 type SetLimitResponse204Headers struct {
-	DtsChange *string
+	DtsChange  *string
+	DtsRemoved *string
 }
 
 // SetLimitResponseDefaultHeaders the declared response headers of an HTTP default response for SetLimit
@@ -17707,6 +17717,9 @@ func (c *ClientWithResponses) DeleteLimitWithResponse(ctx context.Context, name 
 
 // GetLimitWithResponse Get a limit
 //
+// Shows the limit of that name. A key, type, queue or namespace that has none of its own has the one that applies to it, such as
+// `key:*`: the answer shows that, with how much of it this name uses.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/limits/{name} (the `GetLimit` operationId).
@@ -17988,8 +18001,8 @@ func (c *ClientWithResponses) GetNodeWithResponse(ctx context.Context, node Node
 // slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
 // several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
 // name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
-// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
-// ignore cordons.
+// for attempts wait, and get none. A second cordon of the same id or name replaces the first, with its note and its end:
+// without `for`, it lasts until `uncordon`. `warnings` say what that changes. Nodes of earlier releases ignore cordons.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18008,8 +18021,8 @@ func (c *ClientWithResponses) CordonNodeWithBodyWithResponse(ctx context.Context
 // slots, and up to 64 more. Leaders count no slot of the node. `node` is the id of a node, or the name of one or
 // several nodes. A node has a new id after each start, so the cordon of an id ends with the process. The cordon of a
 // name also holds for nodes that start later. Workers by HTTP are nodes, too, and their name is their id: their calls
-// for attempts wait, and get none. A second cordon of the same id or name replaces the first. Nodes of earlier releases
-// ignore cordons.
+// for attempts wait, and get none. A second cordon of the same id or name replaces the first, with its note and its end:
+// without `for`, it lasts until `uncordon`. `warnings` say what that changes. Nodes of earlier releases ignore cordons.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -20266,6 +20279,13 @@ func ParseSetLimitResponse(rsp *http.Response) (*SetLimitResponse, error) {
 				return nil, err
 			}
 			headers.DtsChange = &value
+		}
+		if values := rsp.Header.Values("Dts-Removed"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Dts-Removed", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.DtsRemoved = &value
 		}
 		response.Headers204 = &headers
 	case true:

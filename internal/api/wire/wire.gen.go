@@ -1042,6 +1042,7 @@ func (e StatusLevel) Valid() bool {
 // Defines values for StatusReasonAbout.
 const (
 	AboutInstallation StatusReasonAbout = "installation"
+	AboutLimit        StatusReasonAbout = "limit"
 	AboutNode         StatusReasonAbout = "node"
 	AboutPartition    StatusReasonAbout = "partition"
 	AboutQueue        StatusReasonAbout = "queue"
@@ -1053,6 +1054,8 @@ const (
 func (e StatusReasonAbout) Valid() bool {
 	switch e {
 	case AboutInstallation:
+		return true
+	case AboutLimit:
 		return true
 	case AboutNode:
 		return true
@@ -1071,10 +1074,13 @@ func (e StatusReasonAbout) Valid() bool {
 
 // Defines values for StatusReasonCode.
 const (
+	StatusCostOverLimit    StatusReasonCode = "cost_over_limit"
 	StatusDoctorFound      StatusReasonCode = "doctor_found"
 	StatusFailuresJumped   StatusReasonCode = "failures_jumped"
 	StatusLate             StatusReasonCode = "late"
+	StatusLimitPaused      StatusReasonCode = "limit_paused"
 	StatusNoLeader         StatusReasonCode = "no_leader"
+	StatusNoNode           StatusReasonCode = "no_node"
 	StatusNodeDied         StatusReasonCode = "node_died"
 	StatusPausedByFailures StatusReasonCode = "paused_by_failures"
 	StatusQueuePaused      StatusReasonCode = "queue_paused"
@@ -1094,13 +1100,19 @@ const (
 // Valid indicates whether the value is a known member of the StatusReasonCode enum.
 func (e StatusReasonCode) Valid() bool {
 	switch e {
+	case StatusCostOverLimit:
+		return true
 	case StatusDoctorFound:
 		return true
 	case StatusFailuresJumped:
 		return true
 	case StatusLate:
 		return true
+	case StatusLimitPaused:
+		return true
 	case StatusNoLeader:
+		return true
+	case StatusNoNode:
 		return true
 	case StatusNodeDied:
 		return true
@@ -2500,6 +2512,9 @@ type LimitEntry struct {
 	// Held Slots of its tasks that are queued or running. A task of the cost 3 has three.
 	Held int `json:"held"`
 
+	// Holders Of a single limit whose name has no `*`, up to 20 of the tasks that hold its slots. Left out if there are none.
+	Holders []LimitHolder `json:"holders,omitempty,omitzero"`
+
 	// Name Example: key:*
 	Name string `json:"name"`
 
@@ -2524,6 +2539,11 @@ type LimitEntry struct {
 	// Rate How many tasks may be handed over in the time `per`, if each has the cost 1; left out if any number may.
 	Rate *int `json:"rate,omitempty"`
 
+	// SetAs The limit that applies to this name, which has none of its own. Left out if it has one.
+	//
+	// Example: key:*
+	SetAs *string `json:"set_as,omitempty"`
+
 	// Slots How many tasks may be queued or running at once, if each has the cost 1; left out if any number may.
 	Slots *int `json:"slots,omitempty"`
 
@@ -2532,6 +2552,12 @@ type LimitEntry struct {
 
 	// Waiting Tasks of the limit that are due and wait in DTS, for a slot of the limit or for something else.
 	Waiting int `json:"waiting"`
+}
+
+// LimitHolder A task that holds a slot of a limit.
+type LimitHolder struct {
+	ID        string `json:"id"`
+	Namespace string `json:"namespace"`
 }
 
 // LimitKey One to three keys, with commas between, under which limits count the task; see docs/limits.md. Each is 1-100 of

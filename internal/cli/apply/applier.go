@@ -18,6 +18,8 @@ type applier struct {
 	dryRun   bool
 	checking bool // a dry run that tells only what is refused
 
+	limits    int                      // that there are, once a dry run would create several
+	created   int                      // limits that a dry run would create
 	described map[manifest.Ref]bool    // the schedules of the manifest
 	pending   map[manifest.Ref]pending // of a dry run, and while files are checked
 

@@ -67,6 +67,31 @@ func TestApply_ShowsHowALimitWouldChange(t *testing.T) {
 		"limit\t\tkey:*\tcreated\t\n  + burst: 7\n  + per: 1s\n  + rate: 9\n  + slots: 5\n", "")
 }
 
+// A limit that is to be created is compared with nothing, also if another one applies to its name so far.
+func TestApply_ComparesALimitWithItself(t *testing.T) {
+	s := clitest.Start(t)
+	takeLimits(s, "created")
+	s.On("GET /v1/limits/{name}", 200, wire.LimitEntry{
+		Name: "key:a", SetAs: new("key:*"), Slots: new(4), At: wire.At(clitest.Now),
+	})
+	applyText(t, s.Pipe(), "limits: [{name: 'key:a', slots: 5}]", "--dry-run").Expect(t, 0,
+		"limit\t\tkey:a\tcreated\t\n  + slots: 5\n", "")
+}
+
+// Each limit alone may find room, and all together may not.
+func TestApply_DryRunCountsLimits(t *testing.T) {
+	s := clitest.Start(t)
+	takeLimits(s, "created")
+	s.On("GET /v1/limits/{name}", 404, clitest.Problem(404, wire.LimitNotFound, "", "there is none"))
+	s.On("GET /v1/limits", 200, wire.LimitList{Limits: make([]wire.LimitEntry, 998)})
+	const file = "limits:\n- {name: 'key:a', slots: 1}\n- {name: 'key:b', slots: 1}\n- {name: 'key:c', slots: 1}\n"
+	got := applyText(t, s.Pipe(), file, "--dry-run")
+	if got.Code != 1 || strings.Count(got.Out, "created") != 2 ||
+		!strings.Contains(got.Err, "-:4:10: limit key:c: name: there are 998 limits, and at most 1000 may be: delete others") {
+		t.Errorf("%d, %s, %s", got.Code, got.Out, got.Err)
+	}
+}
+
 func TestApply_NamesThePlaceOfAWrongLimit(t *testing.T) {
 	for file, want := range map[string]string{
 		"limits: [{slots: 5}]":                         "-:1:10: limits[0].name: is missing",

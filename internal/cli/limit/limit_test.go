@@ -116,7 +116,36 @@ func TestGet_PrintsTheNamesThatUseIt(t *testing.T) {
 	s.On("GET /v1/limits/{name}", 200, some[0])
 	s.Pipe().Run(t, "limit", "get", "key:*").Expect(t, 0,
 		"key:*\t5\t100/1m burst 7\t6\t9\t\t\nkey:a\t5\t100/1m burst 7\t5\t9\t\t\n"+
-			"key:b\t5\t100/1m burst 7\t1\t0\t\t\n", "1 more names use it\n")
+			"key:b\t5\t100/1m burst 7\t1\t0\t\t\n", "1 more name uses it\n")
+}
+
+// A key without a limit of its own has the one that applies to it. What holds the slots is for people.
+func TestGet_ShowsWhatAppliesAndWhoHoldsIt(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/limits/{name}", 200, wire.LimitEntry{
+		Name: "key:t2", SetAs: new("key:*"), Slots: new(2), Held: 2, Waiting: 1, At: wire.At(clitest.Now),
+		Holders: []wire.LimitHolder{{ID: "a", Namespace: "default"}, {ID: "b", Namespace: "shop"}},
+	})
+	const note = "key:t2 has no limit of its own: key:* applies to it\n"
+	s.Pipe().Run(t, "limit", "get", "key:t2").Expect(t, 0, "key:t2\t2\t\t2\t1\t\t\n", note)
+	s.Terminal().Run(t, "limit", "get", "key:t2").Expect(t, 0,
+		"NAME    AT ONCE  RATE  HELD  WAITING  PAUSED  NOTE\n"+
+			"key:t2  2              2     1\n\nTasks that hold its slots:\n\n"+
+			"TASK  NAMESPACE\na     default\nb     shop\n", note)
+}
+
+func TestSet_SaysWhatItRemoves(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("PUT /v1/limits/{name}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Dts-Change", "changed")
+		w.Header().Set("Dts-Removed", "rate 100 per 1m, burst 7")
+		w.WriteHeader(http.StatusNoContent)
+	})
+	const removed = " removed, as set replaces all that a limit allows\n"
+	s.Pipe().Run(t, "limit", "set", "all", "--slots", "5").
+		Expect(t, 0, "all\tset\n", "warning: rate 100 per 1m, burst 7: was"+removed)
+	s.Pipe().Run(t, "limit", "set", "all", "--slots", "5", "--dry-run").
+		Expect(t, 0, "all\twould be changed\n", "warning: rate 100 per 1m, burst 7: would be"+removed)
 }
 
 func TestLimit_CompletesNames(t *testing.T) {

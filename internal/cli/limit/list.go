@@ -59,10 +59,14 @@ func newGetCommand(f *command.Factory) *cobra.Command {
 		Use: "get NAME", Short: "Show a limit", Args: command.ExactArgs("NAME"),
 		Annotations: command.Asks("getLimit"),
 		Long: `get shows a limit. With "*" in its name, a line follows for each of up to 20 keys, types, queues or namespaces
-that use it, those with most waiting tasks first.
+that use it, those with most waiting tasks first. A key that has no limit of its own has the one that applies to it,
+such as key:*: get shows what that allows, and what the key uses.
+
+On a terminal, up to 20 of the tasks follow that hold its slots; -o json has them, too.
 
 ` + columnHelp,
-		Example: `  dtsctl limit get 'key:*'`,
+		Example: `  dtsctl limit get 'key:*'
+  dtsctl limit get key:tenant-7`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.Limit = args[0]
 			return getRun(cmd.Context(), opts)
@@ -93,10 +97,27 @@ func printLimit(p *printer.Printer, l wire.LimitEntry) error {
 	if err := printer.PrintTable(p, columns, lines); err != nil {
 		return err
 	}
-	if more := wire.Value(l.Names) - len(l.Uses); more > 0 {
+	switch more := wire.Value(l.Names) - len(l.Uses); {
+	case more == 1:
+		p.Notef("1 more name uses it")
+	case more > 1:
 		p.Notef("%d more names use it", more)
 	}
-	return nil
+	if l.SetAs != nil {
+		p.Notef("%s has no limit of its own: %s applies to it", l.Name, *l.SetAs)
+	}
+	if len(l.Holders) == 0 || !p.OutIsTerminal {
+		return nil
+	}
+	if err := p.Printf("\nTasks that hold its slots:\n\n"); err != nil {
+		return err
+	}
+	return printer.PrintTable(p, holderColumns, l.Holders)
+}
+
+var holderColumns = []printer.Column[wire.LimitHolder]{
+	{Name: "task", Value: func(h wire.LimitHolder) any { return h.ID }},
+	{Name: "namespace", Value: func(h wire.LimitHolder) any { return h.Namespace }},
 }
 
 var columns = []printer.Column[wire.LimitEntry]{

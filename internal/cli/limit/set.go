@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,8 @@ func newSetCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Set what a limit allows", Args: command.ExactArgs("NAME"),
 		Annotations: command.Asks("setLimit"),
-		Long: `set creates a limit, or replaces all that it allows: a rate that is not given again is gone. A pause stays.
+		Long: `set creates a limit, or replaces all that it allows: a rate that is not given again is removed, and a
+warning says so. A pause stays.
 Leaders follow at once, and in 10 s at the latest. What was handed over goes on. A new limit counts tasks that are
 handed over from then on.
 
@@ -67,6 +69,14 @@ func setRun(ctx context.Context, opts *setOptions) error {
 	reply, err := c.SetLimitWithResponse(ctx, opts.Limit, &client.SetLimitParams{DryRun: &opts.DryRun}, in)
 	if _, err := rest.Read[struct{}](reply, err); err != nil {
 		return err
+	}
+	removed, was := reply.HTTPResponse.Header.Get("Dts-Removed"), "was"
+	if opts.DryRun {
+		was = "would be"
+	}
+	if removed != "" {
+		const text = "%s: %s removed, as set replaces all that a limit allows"
+		opts.Printer.Warn([]string{fmt.Sprintf(text, removed, was)})
 	}
 	if opts.DryRun {
 		return printDone(opts.Printer, opts.Limit, "would be "+reply.HTTPResponse.Header.Get("Dts-Change"))

@@ -41,7 +41,8 @@ func newCordonCommand(f *command.Factory) *cobra.Command {
 		Args: command.ExactArgs("NODE"), Annotations: command.Asks("cordonNode"),
 		Long: `cordon keeps the workers of a node from taking tasks, until uncordon, or for the given time. What runs there
 goes on. Tasks that a worker has taken already may still begin, within about 50 ms: as many as it has slots, and
-up to 64 more. The node goes on leading its partitions. A second cordon of the same id or name replaces the first.
+up to 64 more. The node goes on leading its partitions. A second cordon of the same id or name replaces the first, with
+its note and its end: without --for, it lasts until uncordon. A warning says what that changes.
 
 ` + whichNodes + `
 
@@ -63,7 +64,11 @@ func cordonRun(ctx context.Context, opts *cordonOptions) error {
 	}
 	return opts.Printer.Show(answer.Raw, func() error {
 		return showChanged(opts.Printer, answer.Value.Nodes, func(n wire.Node) error {
-			return opts.Printer.Printf("%s is cordoned; it runs %s\n", n.ID, printer.Counted(n.Running, "task"))
+			lasts := "until somebody uncordons it"
+			if n.Cordon != nil && n.Cordon.Until != nil {
+				lasts = "until " + n.Cordon.Until.UTC().Format(time.RFC3339)
+			}
+			return opts.Printer.Printf("%s is cordoned %s; it runs %s\n", n.ID, lasts, printer.Counted(n.Running, "task"))
 		})
 	})
 }

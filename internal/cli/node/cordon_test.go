@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/cli/clitest"
@@ -34,9 +35,14 @@ func listOf(nodes ...wire.Node) wire.NodeList {
 
 func TestCordon_SaysWhatStillRuns(t *testing.T) {
 	s := clitest.Start(t)
-	s.On("POST /v1/nodes/{node}/cordon", 200, listOf(cordoned(2, false)))
+	other := cordoned(1, false)
+	other.ID, other.Cordon.Until = "n2", new(wire.At(clitest.Now.Add(time.Hour)))
+	nodes := listOf(cordoned(2, false), other)
+	nodes.Warnings = []string{"vm was cordoned until then"}
+	s.On("POST /v1/nodes/{node}/cordon", 200, nodes)
 	s.Terminal().Run(t, "node", "cordon", "vm", "--note", "a new kernel", "--for", "1h").Expect(t, 0,
-		"n1 is cordoned; it runs 2 tasks\n", "")
+		"n1 is cordoned until somebody uncordons it; it runs 2 tasks\n"+
+			"n2 is cordoned until 2026-01-02T16:04:05Z; it runs 1 task\n", "warning: vm was cordoned until then\n")
 	if got := s.Last().Body; got != `{"for":"1h0m0s","note":"a new kernel"}` {
 		t.Errorf("it sent %s", got)
 	}

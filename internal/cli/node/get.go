@@ -28,8 +28,11 @@ func newGetCommand(f *command.Factory) *cobra.Command {
 		Long: `get shows a node, also one that has died, and the attempts of it that a leader has ended as lost, the newest
 first: which task, when, and where that task runs now.
 
+NODE is the id of a node, or a name that one node has. Of several nodes of a name, the one that lives is meant.
+
 The columns of the lost attempts are: task, namespace, attempt, lost, state, node. State and node are those of the task
-now; they are left out if it was deleted since. A pipe gets the lost attempts only.`,
+now; they are left out if it was deleted since. A pipe gets the name and the value of each detail of the node, and then
+a line for each lost attempt, with lost_attempt before these columns.`,
 		Example: `  dtsctl node get vm-b7x2
   dtsctl node get vm-b7x2 -o json | jq '.lost | length'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,11 +54,12 @@ func getRun(ctx context.Context, opts *getOptions) error {
 	p, d := opts.Printer, answer.Value
 	p.Warn(d.Warnings)
 	return p.Show(answer.Raw, func() error {
-		if !p.OutIsTerminal {
-			return printer.PrintTable(p, lostColumns, d.Lost)
-		}
 		if err := showNode(p, d); err != nil {
 			return err
+		}
+		if !p.OutIsTerminal {
+			mark := printer.Column[wire.LostAttempt]{Name: "", Value: func(wire.LostAttempt) any { return "lost_attempt" }}
+			return printer.PrintTable(p, append([]printer.Column[wire.LostAttempt]{mark}, lostColumns...), d.Lost)
 		}
 		if len(d.Lost) == 0 {
 			return p.Printf("\nNo leader has ended an attempt of it as lost lately.\n")
@@ -69,6 +73,9 @@ func getRun(ctx context.Context, opts *getOptions) error {
 
 // showNode shows what a node says of itself.
 func showNode(p *printer.Printer, d wire.NodeDetail) error {
+	if d.Node == nil && !p.OutIsTerminal {
+		return p.PrintDetails([]printer.Detail{{Name: "id", Value: d.ID}})
+	}
 	if d.Node == nil {
 		return p.Printf("The node %s is on the list of nodes no more: it has stopped, or died more than an hour ago.\n", d.ID)
 	}

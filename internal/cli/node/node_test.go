@@ -33,8 +33,13 @@ func TestGet_ShowsWhatANodeHasLost(t *testing.T) {
 		{Task: "b", Namespace: "other", Attempt: 3, LostAt: wire.At(clitest.Now)},
 	}
 	s.On("GET /v1/nodes/{node}", 200, wire.NodeDetail{ID: "n1", Node: &n, Lost: lost})
-	s.Pipe().Run(t, "node", "get", "n1").Expect(t, 0,
-		"a\tdefault\t1\t2026-01-02T15:04:05.000Z\trunning\tn2\nb\tother\t3\t2026-01-02T15:04:05.000Z\t\t\n", "")
+	s.Pipe().Run(t, "node", "get", "n1").Expect(t, 0, "id\tn1\nstate\tdead\nhost\th\nroles\tworker\nrunning\t0\n"+
+		"capacity\t0\ncpu\t0\nmemory\t0\nstarted\t2026-01-02T15:04:05.000Z\nbeat\t2026-01-02T15:04:05.000Z\n"+
+		"labels\tzone=eu\nmachine_cpu\t0.25\nmachine_memory\t0.375\nmachine_memory_used\t3221225472 of 8589934592\n"+
+		"machine_disk_used\t21474836480 of 53687091200\nmachine_load\t1.50\n"+
+		"machine_network\t2048 received and 10 sent a second\naddress\t0.0.0.0:7080\npid\t4711\n"+
+		"lost_attempt\ta\tdefault\t1\t2026-01-02T15:04:05.000Z\trunning\tn2\n"+
+		"lost_attempt\tb\tother\t3\t2026-01-02T15:04:05.000Z\t\t\n", "")
 	got := s.Terminal().Run(t, "node", "get", "n1").Out
 	for _, want := range []string{
 		"zone=eu", "machine cpu          25 %", "machine memory       38 %", "machine memory used  3.0 GiB of 8.0 GiB",
@@ -48,6 +53,7 @@ func TestGet_ShowsWhatANodeHasLost(t *testing.T) {
 	}
 	s = clitest.Start(t)
 	s.On("GET /v1/nodes/{node}", 200, wire.NodeDetail{ID: "n1", Lost: []wire.LostAttempt{}})
+	s.Pipe().Run(t, "node", "get", "vm").Expect(t, 0, "id\tn1\n", "")
 	got = s.Terminal().Run(t, "node", "get", "n1").Out
 	if !strings.Contains(got, "no more") || !strings.Contains(got, "No leader") {
 		t.Errorf("got\n%s", got)

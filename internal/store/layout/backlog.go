@@ -17,8 +17,7 @@ import (
 type ready struct {
 	partition int
 	queue     string
-	taskType  string // of the lane; "" for the others
-	isLimited bool   // the lane has limits
+	lane      lua.Lane
 	key       lua.ReadyKey
 }
 
@@ -35,9 +34,8 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	var sets []ready
 	for i, p := range partitions {
 		for _, name := range backlogs[i].Val() {
-			queue, taskType := lua.SplitLane(name)
-			isLimited := lua.ParseLane(name).Limits != ""
-			sets = append(sets, ready{p, queue, taskType, isLimited, l.Keys.Partition(p).Ready(name)})
+			lane := lua.ParseLane(name)
+			sets = append(sets, ready{p, lane.Queue, lane, l.Keys.Partition(p).Ready(name)})
 		}
 	}
 	return sets, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -100,8 +101,13 @@ type ReadyBefore struct {
 // CountReadyBefore counts what comes before a task that is due and waits. It takes one round trip. Error:
 // CodeUnavailable.
 func (l *Layout) CountReadyBefore(ctx context.Context, t task.Task) (before ReadyBefore, _ error) {
+	move := route.Move{}
+	if t.MovedFrom != "" {
+		move = route.Move{From: t.MovedFrom, To: t.MoveTo}
+	}
 	lane := lua.Lane{
-		Queue: t.Queue, Type: "", Key: t.FairKey, Weight: 0, Limits: strings.Join(t.Limits, ","), Reach: t.Reach,
+		Queue: t.Queue, Type: "", Key: t.FairKey, Weight: 0, Limits: task.JoinLimits(t.Limits, t.Cost),
+		Reach: move.Word(t.Reach),
 	}
 	if t.FairKey != "" {
 		lane.Weight = t.Weight()
@@ -144,9 +150,11 @@ type ReadySet struct {
 	Partition int
 	Queue     string
 	Type      string // "" if they do not wait by their type
-	IsLimited bool   // they have limits, and waited for slots
+	Limits    string // that they have, and their cost, as task.SplitLimits reads them; "" if they did not wait for slots
+	Reach     string // where they may run, as package route writes it; "" for any node
 	Number    int
 	Oldest    time.Time // when the one was due that comes next
+	First     string    // that one
 }
 
 // AnyWaits reports whether tasks that are due wait in any partition, or one of some further keys exists. It takes one
@@ -182,13 +190,19 @@ func (l *Layout) ReadyOf(ctx context.Context, queue string) ([]ReadySet, error) 
 		for i, r := range some {
 			for _, first := range oldest[i].Val() { // none of a set that is empty
 				sets = append(sets, ReadySet{
-					Partition: r.partition, Queue: r.queue, Type: r.taskType, IsLimited: r.isLimited,
-					Number: int(numbers[i].Val()), Oldest: codec.DueOfRank(first.Score),
+					Partition: r.partition, Queue: r.queue, Type: r.lane.Type, Limits: r.lane.Limits, Reach: r.lane.Reach,
+					Number: int(numbers[i].Val()), Oldest: codec.DueOfRank(first.Score), First: memberOf(first),
 				})
 			}
 		}
 	}
 	return sets, nil
+}
+
+// memberOf is the name of a member of a sorted set.
+func memberOf(z redis.Z) string {
+	name, _ := z.Member.(string)
+	return name
 }
 
 // before is the end of a range of scores that ends before a time.

@@ -139,6 +139,26 @@ func TestClaim_TakesAsManyAsHaveSlots(t *testing.T) {
 	w.CheckSets()
 }
 
+// Tasks of a cost wait in a lane of their own, where those count that come before.
+func TestCountReadyBefore_LooksAtTheLaneOfTheCost(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	var refs []task.Ref
+	for i, cost := range []int{3, 3, 2} {
+		d := task.Definition{Ref: w.NameIn(0, "default", fmt.Sprint("a", i)), Type: "http", LimitKey: "a", Cost: cost}
+		d.Priority = 2 - i
+		refs = append(refs, w.Create(d).Ref)
+	}
+	g := handover.Grant{Default: 1000, Limits: limit.NewTable(limit.Rules{{Kind: limit.Key, Of: "*"}: {Slots: 4}})}
+	_, err := w.Partitions.At(0).Lead(storetest.Fence).Claim(w.Ctx, 1000, g, time.Minute)
+	testkit.Must(t, err)
+	for i, want := range []int{0, 1, 0} {
+		if before, err := w.CountReadyBefore(w.Ctx, w.Get(refs[i])); err != nil || before.Tasks != want {
+			t.Errorf("%+v come before %s, %v; want %d", before, refs[i], err, want)
+		}
+	}
+}
+
 // Whatever ends an attempt frees its slots in the same moment, and says so.
 func TestSlots_AreFreedByWhateverEndsAnAttempt(t *testing.T) {
 	t.Parallel()

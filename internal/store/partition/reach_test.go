@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/handover"
@@ -191,6 +192,13 @@ func TestClaim_KnowsWhatWasGivenUp(t *testing.T) {
 			t.Errorf("%v wait, and %v were claimed; want it in the lane %v", claimed.Backlog, claimed.Deliveries, moved)
 		}
 		w.CheckSets()
+		name := lua.Lane{Queue: moved.Queue, Type: moved.Type, Reach: moved.Reach}.Name()
+		ready := string(w.KeysOf(ref).Ready(name))
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, ready, redis.Z{Score: 1, Member: "default:first"}).Err())
+		if before, err := w.CountReadyBefore(w.Ctx, got); err != nil || before.Tasks != 1 {
+			t.Errorf("%+v come before it, %v; want the task in its lane", before, err)
+		}
+		testkit.Must(t, w.DB.ZRem(w.Ctx, ready, "default:first").Err())
 		ended, err := w.Tasks.Attempts(w.Ctx, ref)
 		testkit.Must(t, err)
 		if got := w.Get(ref); !got.DueAt.Equal(ended[0].FinishedAt) {

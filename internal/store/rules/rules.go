@@ -20,9 +20,6 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Most is how many limits there may be. One whose name ends with "*" is one.
-const Most = 1000
-
 // PausesMost is how many limits may be such that end with their pauses, if a task is to make another one. So tasks keep
 // nobody from setting limits. Tasks that pause at the same moment may each make one more.
 const PausesMost = 500
@@ -182,23 +179,45 @@ const anything = "*"
 // refusal CodeChanged of the script, CodeUnavailable.
 func (r *Rules) write(ctx context.Context, name limit.Name, text, by, read string) (existed bool, _ error) {
 	call := lua.SetLimit{
-		Rules: r.l.Keys.Rules(), Name: name.String(), Rule: text, Read: read, Most: Most, By: by,
+		Rules: r.l.Keys.Rules(), Name: name.String(), Rule: text, Read: read, Most: limit.Most, By: by,
 		Leaders: r.l.Keys.Leaders(), Changes: r.l.Keys.Changes(),
 	}
 	reply, err := redisx.Run(ctx, r.l.DB, call)
 	switch {
 	case redisx.RefusedWith(err, lua.CodeLimit):
-		instead := ""
-		if name.Kind != limit.All {
-			instead = fmt.Sprintf(", or set one for %q", string(name.Kind)+":*")
-		}
-		return false, task.Invalid("name", "there are %d limits, and no more may be: delete another one%s", Most, instead)
+		return false, tooMany(name)
 	case redisx.RefusedWith(err, lua.CodeChanged):
 		return false, err
 	case err != nil:
 		return false, layout.Unavailable(err)
 	}
 	return reply.Before != "", nil
+}
+
+// tooMany says that no further limit may be made. Error: CodeInvalid.
+func tooMany(name limit.Name) error {
+	instead := ""
+	if name.Kind != limit.All {
+		instead = fmt.Sprintf(", or set one for %q", string(name.Kind)+":*")
+	}
+	return task.Invalid("name", "there are %d limits, and no more may be: delete another one%s", limit.Most, instead)
+}
+
+// CheckRoom says whether a limit could be made that there is not. Errors: CodeInvalid if there are too many,
+// CodeUnavailable.
+func (r *Rules) CheckRoom(ctx context.Context, name string) error {
+	n, err := limit.ParseName(name)
+	if err != nil {
+		return err
+	}
+	there, err := r.l.DB.HLen(ctx, string(r.l.Keys.Rules())).Result()
+	switch {
+	case err != nil:
+		return layout.Unavailable(err)
+	case there >= limit.Most:
+		return tooMany(n)
+	}
+	return nil
 }
 
 // All reads the limits, sorted by their names, and the time of Redis. Those that cannot be read are left out, which

@@ -72,7 +72,7 @@ func TestSet_RefusesOneTooMany(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	fields := make(map[string]string)
-	for i := range rules.Most {
+	for i := range limit.Most {
 		fields[fmt.Sprint("key:", i)] = `{"slots":1}`
 	}
 	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.Keys.Rules()), fields).Err())
@@ -175,7 +175,11 @@ func TestTotals_CountsTheKeysOfAName(t *testing.T) {
 	w := storetest.New(t)
 	of := limit.Rules{}
 	for name, slots := range map[string]int{"key:*": 3, "key:a1": 1, "type:http": 9, "all": 2} {
-		set(t, w, name, limit.Rule{Slots: slots})
+		rule := limit.Rule{Slots: slots}
+		if name == "type:http" {
+			rule.Paused = limit.UntilResumed
+		}
+		set(t, w, name, rule)
 		if name != "type:http" {
 			of[nameOf(t, name)] = limit.Rule{Slots: slots}
 		}
@@ -191,6 +195,9 @@ func TestTotals_CountsTheKeysOfAName(t *testing.T) {
 	held := 0
 	for _, total := range totals {
 		got[total.Name.String()] = rules.Use{Waiting: total.Waiting + total.Held}
+		if total.Paused != (total.Name.String() == "type:http") {
+			t.Errorf("%s is paused: %v", total.Name, total.Paused)
+		}
 		held += total.Held
 	}
 	want := map[string]rules.Use{"key:*": {Waiting: 3}, "key:a1": {Waiting: 1}, "type:http": {}, "all": {Waiting: 4}}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,12 +81,40 @@ func (r *Rules) ask(ctx context.Context, pipe redis.Pipeliner, name string) (s s
 	return s
 }
 
+// Holders returns some of the tasks that hold slots of a limit, by name. Error: CodeUnavailable.
+func (r *Rules) Holders(ctx context.Context, name string, most int) (holders []task.Ref, _ error) {
+	pipe := r.l.DB.Pipeline()
+	some := make([]*redis.StringSliceCmd, r.l.Partitions())
+	for p := range some {
+		some[p] = pipe.SRandMemberN(ctx, string(r.l.Keys.Partition(p).Holds(name)), int64(most))
+	}
+	if err := redisx.ExecReads(ctx, pipe); err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	for _, members := range some {
+		for _, member := range members.Val() {
+			if ref, err := holderOf(member); err == nil {
+				holders = append(holders, ref)
+			}
+		}
+	}
+	slices.SortFunc(holders, func(a, b task.Ref) int { return strings.Compare(a.String(), b.String()) })
+	holders = slices.Compact(holders)
+	return holders[:min(len(holders), most)], nil
+}
+
+// holderOf returns the task of a member of the holders of a limit. A task is several holders, as lua/include/holder.lua
+// says.
+func holderOf(member string) (task.Ref, error) {
+	member, _, _ = strings.Cut(member, " ")
+	return task.ParseRef(member)
+}
+
 func (s standingReads) note(to *Standing, cost int, now time.Time) {
 	for i, n := range s.held {
 		to.Held += int(n.Val())
 		for _, member := range s.some[i].Val() {
-			member, _, _ = strings.Cut(member, " ") // a task is several holders, as lua/include/holder.lua says
-			if ref, err := task.ParseRef(member); err == nil {
+			if ref, err := holderOf(member); err == nil {
 				to.Holders = append(to.Holders, ref)
 			}
 		}

@@ -10,12 +10,13 @@ import (
 type Total struct {
 	Entry
 	Use
+	Paused bool
 }
 
 // Totals returns how much of the limits is in use, in the order of All. What All leaves out is left out. Error:
 // CodeUnavailable.
 func (r *Rules) Totals(ctx context.Context) ([]Total, error) {
-	entries, _, err := r.All(ctx)
+	entries, now, err := r.All(ctx)
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
@@ -23,6 +24,7 @@ func (r *Rules) Totals(ctx context.Context) ([]Total, error) {
 	places, all := make(map[limit.Name]int, len(entries)), make(limit.Rules, len(entries))
 	for i, e := range entries {
 		totals[i].Entry, places[e.Name], all[e.Name] = e, i, e.Rule
+		totals[i].Paused = e.Rule.Paused.After(now)
 	}
 	table := limit.NewTable(all)
 	uses, _, err := r.Use(ctx, func(name string) bool { _, is := table.Which(name); return is })
