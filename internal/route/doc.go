@@ -25,7 +25,7 @@
 //	weighted_round as often as its weight, spread evenly (smooth weighted round robin)
 //	random         by the seed
 //	hash           by Task.Key: a node that goes moves only its own keys
-//	least_running  the fewest tasks that run and wait there
+//	least_running  the fewest slots of tasks that run and wait there
 //	least_used     the fewest hand-overs in about an hour
 //	longest_idle   the one whose last hand-over is longest ago
 //	weighted       the most idle one by CPU, memory, slots and response time, times its weight
