@@ -12,7 +12,7 @@ const (
 	RouteWeightedRound RouteBy = "weighted_round" // in turns, by the label weight of each node
 	RouteRandom        RouteBy = "random"
 	RouteHash          RouteBy = "hash"          // tasks with one Key go to one node
-	RouteLeastRunning  RouteBy = "least_running" // the fewest tasks that run and wait there
+	RouteLeastRunning  RouteBy = "least_running" // the fewest slots of tasks that run and wait there
 	RouteLeastUsed     RouteBy = "least_used"    // the fewest tasks in about an hour
 	RouteLongestIdle   RouteBy = "longest_idle"  // it got its last task longest ago
 	RouteWeighted      RouteBy = "weighted"      // the most idle one by its Load

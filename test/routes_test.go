@@ -106,6 +106,7 @@ func TestRoutes_OfThreeNodes(t *testing.T) {
 	t.Run("Hash", y.testHash)
 	t.Run("Selector", y.testSelector)
 	t.Run("Slots", y.testSlots)
+	t.Run("LeastRunning", y.testLeastRunning)
 	t.Run("Elsewhere", y.testElsewhere)
 	t.Run("Failover", y.testFailover) // ends b
 }
@@ -226,6 +227,25 @@ func (y *yard) taken(name string) int {
 		}
 	}
 	return 0
+}
+
+// The route least_running counts slots: node a has one task of three slots, and b two tasks of one slot.
+func (y *yard) testLeastRunning(t *testing.T) {
+	y.t = t
+	far := newRecorder(t)
+	y.submit(far, "wide", "/block", 1, slots(3, "name=a"))
+	y.submit(far, "narrow", "/block", 2, slots(1, "name=b"))
+	y.expect("three slots", y.counts("wide", 1, wire.StateRunning), 1, 0, 0)
+	y.expect("one slot each", y.counts("narrow", 2, wire.StateRunning), 0, 2, 0)
+	await(t, 10*time.Second, "both say so", func() bool { return y.taken("a") == 3 && y.taken("b") == 2 })
+	y.submit(y.far, "least", "/ok", 1, func(i int, s *wire.Submission) {
+		by("least_running")(i, s)
+		s.Select = ptr("zone=eu")
+	})
+	y.expect("least_running", y.counts("least", 1, wire.StateSucceeded), 0, 1, 0)
+	close(far.block)
+	y.counts("wide", 1, wire.StateSucceeded)
+	y.counts("narrow", 2, wire.StateSucceeded)
 }
 
 // Two tasks of two slots, or one beside two others, run on a node of four slots. One that waits for slots begins before

@@ -32,8 +32,8 @@ func (c *Control) demandWarnings(ctx context.Context, d task.Definition) (all []
 	return all
 }
 
-// unreached says that no living node is one on which a task may run; "" if one is, or if none takes tasks of its type
-// from its queue: then there is a warning of that.
+// unreached says that no living node is one on which a task may run, by its selector, its route and its slots. It is ""
+// if one is, or if none takes tasks of its type from its queue: then there is a warning of that.
 func (c *Control) unreached(d task.Definition) string {
 	view, queue := c.nodes.View(), cmp.Or(d.Queue, task.DefaultQueue)
 	kind := queue + " " + d.Reach // no queue has a blank

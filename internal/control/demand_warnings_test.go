@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +15,14 @@ import (
 
 const noGPU = "select: no living node matches gpu: the task waits until one does"
 
-func TestSubmit_WarnsOfSelectorsThatNoNodeMatches(t *testing.T) {
+// tooLarge is the warning of a task that needs more slots than a node has, which has the most.
+func tooLarge(needs, most int, node string) string {
+	const text = "slots: %d is more than the %d that a task of the queue \"default\" can hold on %s, and no node that " +
+		"matches has more: the task waits until one has %d"
+	return fmt.Sprintf(text, needs, most, node, needs)
+}
+
+func TestSubmit_WarnsOfDemandsThatNoNodeMeets(t *testing.T) {
 	t.Parallel()
 	w := newKnowing(t)
 	eu, drains, spot := worker("eu-1", 0, nil, "default"), worker("b", 0, nil, "default"), worker("c", 0, nil, "default")
@@ -22,6 +30,8 @@ func TestSubmit_WarnsOfSelectorsThatNoNodeMatches(t *testing.T) {
 	drains.Labels, drains.State = config.Labels{"disk": ""}, "draining"
 	spot.Labels, spot.Name = config.Labels{"spot": ""}, "c"
 	spot.Queues, spot.Cordon = nil, &cluster.Cordon{Of: "c", Queues: spot.Queues}
+	eu.Capacity, eu.Largest, spot.Capacity = 9, map[string]int{"default": 4}, 8
+	const cordoned = "select: the node c matches, and is cordoned: the task waits until it is not, or for another node"
 	other := worker("d", 0, nil, "other")
 	other.Labels = config.Labels{"gpu": ""}
 	w.nodes = fleet{eu, drains, spot, other}
@@ -35,10 +45,19 @@ func TestSubmit_WarnsOfSelectorsThatNoNodeMatches(t *testing.T) {
 		{";;round", nil},
 		{";;failover:x,eu-1", nil},
 		{"gpu;;", []string{noGPU}},
-		{"spot;;", []string{
-			"select: the node c matches, and is cordoned: the task waits until it is not, or for another node",
-		}},
+		{"spot;;", []string{cordoned}},
 		{";;failover:x,y", []string{
+			"route.order: no node of x, y lives that may run it: the task waits until one does",
+		}},
+		{";;;2", nil},
+		{"zone=eu;;failover:x,eu-1;4", nil},
+		{";;;5", []string{cordoned}},
+		{";;;99", []string{tooLarge(99, 4, "eu-1")}},
+		{"disk;;;2", []string{tooLarge(2, 1, "b")}},
+		{"zone=eu;;;8", []string{tooLarge(8, 4, "eu-1")}},
+		{";;failover:x,eu-1;8", []string{tooLarge(8, 4, "eu-1")}},
+		{"gpu;;;2", []string{noGPU}},
+		{";;failover:x,y;2", []string{
 			"route.order: no node of x, y lives that may run it: the task waits until one does",
 		}},
 	} {
@@ -87,7 +106,9 @@ func TestSubmit_WarnsOfCostsBeyondTheLimits(t *testing.T) {
 func TestPut_WarnsOfWhatTheTasksAskFor(t *testing.T) {
 	t.Parallel()
 	w := newFlowWorld(t)
-	w.nodes = fleet{worker("n", 0, nil, "default")}
+	n := worker("n", 0, nil, "default")
+	n.Capacity = 2
+	w.nodes = fleet{n}
 	_, err := w.SetLimit(w.ctx, me, "namespace:default", LimitPut{Rule: LimitRule{Slots: 2}})
 	testkit.Must(t, err)
 	const dear = "cost: 3 is more than the 2 slots of namespace:default: the task waits until somebody raises that limit"
@@ -96,10 +117,19 @@ func TestPut_WarnsOfWhatTheTasksAskFor(t *testing.T) {
 	if err != nil || !slices.Equal(put.Warnings, []string{noGPU, dear}) {
 		t.Errorf("a schedule: %v, warnings %q", err, put.Warnings)
 	}
+	for slots, want := range map[int][]string{2: nil, 3: {tooLarge(3, 2, "n")}} {
+		d.Task.Reach, d.Task.Cost = fmt.Sprint(";;;", slots), 0
+		put, err = w.PutSchedule(w.ctx, me, d, PutOptions{DryRun: true})
+		if err != nil || !slices.Equal(put.Warnings, want) {
+			t.Errorf("a schedule with %d slots: %v, warnings %q, want %q", slots, err, put.Warnings, want)
+		}
+	}
 	const steps = `{"steps": [{"id": "a", "task": {"type": "http", "queue": "default"}},
-		{"id": "b", "task": {"type": "http", "select": "gpu", "cost": 3}}]}`
+		{"id": "b", "task": {"type": "http", "select": "gpu", "cost": 3}},
+		{"id": "c", "task": {"type": "http", "slots": 2}}, {"id": "d", "task": {"type": "http", "slots": 3}}]}`
 	flow, err := w.PutWorkflow(w.ctx, me, "etl", []byte(steps), PutOptions{DryRun: true})
-	if err != nil || !slices.Equal(flow.Warnings, []string{"step b: " + noGPU, "step b: " + dear}) {
+	want := []string{"step b: " + noGPU, "step b: " + dear, "step d: " + tooLarge(3, 2, "n")}
+	if err != nil || !slices.Equal(flow.Warnings, want) {
 		t.Errorf("a workflow: %v, warnings %q", err, flow.Warnings)
 	}
 }

@@ -96,7 +96,7 @@ func withDead(living, older []cluster.Node) []cluster.Node {
 
 // nodeOf is a node as the status knows it.
 func nodeOf(n cluster.Node) status.Node {
-	w := workerOf(n)
+	w := workerOf(n, "") // the status asks nothing about a single queue of it
 	of := ""
 	if n.Cordon != nil {
 		of = n.Cordon.Of

@@ -145,7 +145,7 @@ func workersIn(view cluster.View, queue string, states ...string) why.Path {
 	p := why.Path{Queue: queue}
 	for _, n := range view.Nodes {
 		if n.Has(config.RoleWorker) && slices.Contains(states, n.State) {
-			w := workerOf(n)
+			w := workerOf(n, queue)
 			w.Draining = false // or else it is not among the states
 			p.Workers = append(p.Workers, w)
 		}

@@ -39,19 +39,17 @@ func (c *Control) readFleet(ctx context.Context, p *why.Path, u *unread) {
 	p.FleetUnknown, p.Workers = false, nil
 	for _, n := range nodes {
 		if n.Has(config.RoleWorker) {
-			w := workerOf(n)
-			w.Most = n.SlotsFor(p.Queue)
-			p.Workers = append(p.Workers, w)
+			p.Workers = append(p.Workers, workerOf(n, p.Queue))
 		}
 	}
 }
 
-// workerOf is a node as a path knows it.
-func workerOf(n cluster.Node) why.Worker {
+// workerOf is a node as a path through a queue knows it.
+func workerOf(n cluster.Node, queue string) why.Worker {
 	w := why.Worker{
 		ID: n.ID, Name: n.Name, Labels: n.Values,
 		Alive: n.State != cluster.StateDead, Draining: n.State == cluster.StateDraining, Types: n.Types,
-		Capacity: n.Capacity, Running: n.Running, LastBeat: n.LastBeat,
+		Capacity: n.Capacity, Most: n.SlotsFor(queue), Running: n.Running, LastBeat: n.LastBeat,
 	}
 	queues := n.Queues
 	if n.Cordon != nil {

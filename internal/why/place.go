@@ -108,11 +108,11 @@ func (f TaskFacts) died(r route.Reach) (last *Worker) {
 
 // tooSmall returns, of the nodes that have too few slots for the task, and to which it might go else, the one with the
 // most slots; nil if some node has enough, or none matches.
-func (f TaskFacts) tooSmall(r route.Reach) *Worker {
+func (p Path) tooSmall(r route.Reach) *Worker {
 	small := r
 	small.Slots = 0
 	var most *Worker
-	for _, w := range f.matching(small) {
+	for _, w := range p.matching(small) {
 		if w.fits(r) {
 			return nil
 		}
@@ -130,13 +130,18 @@ func (p Path) Unreached(r route.Reach) string {
 	if len(able) == 0 || slices.ContainsFunc(able, func(w Worker) bool { return w.fits(r) }) {
 		return ""
 	}
-	text := fmt.Sprintf("select: no living node matches %s", r.Select)
-	if slices.ContainsFunc(able, func(w Worker) bool { return r.Select.Matches(w.label) }) {
-		text = fmt.Sprintf("route.order: no node of %s lives that may run it", strings.Join(r.Route.Order, ", "))
-	}
 	if w := p.cordoned(r); w != nil {
 		const text = "select: the node %s matches, and is cordoned: the task waits until it is not, or for another node"
 		return fmt.Sprintf(text, w.name())
+	}
+	if w := p.tooSmall(r); w != nil {
+		const text = "slots: %d is more than the %d that a task of the queue %q can hold on %s, and no node that matches " +
+			"has more: the task waits until one has %d"
+		return fmt.Sprintf(text, r.Holds(), w.Most, p.Queue, w.name(), r.Holds())
+	}
+	text := fmt.Sprintf("select: no living node matches %s", r.Select)
+	if slices.ContainsFunc(able, func(w Worker) bool { return r.Select.Matches(w.label) }) {
+		text = fmt.Sprintf("route.order: no node of %s lives that may run it", strings.Join(r.Route.Order, ", "))
 	}
 	return text + ": the task waits until one does"
 }
@@ -152,9 +157,9 @@ func (p Path) cordoned(r route.Reach) *Worker {
 }
 
 // matching returns the workers to which the task may go, those that come first in an order at the beginning.
-func (f TaskFacts) matching(r route.Reach) []Worker {
+func (p Path) matching(r route.Reach) []Worker {
 	var all []Worker
-	for _, w := range f.able() {
+	for _, w := range p.able() {
 		if w.fits(r) {
 			all = append(all, w)
 		}
@@ -165,7 +170,7 @@ func (f TaskFacts) matching(r route.Reach) []Worker {
 	return all
 }
 
-// occupied returns whether the task waits for a slot of the nodes to which it may go.
+// occupied returns whether the task waits for slots of the nodes to which it may go.
 func (f TaskFacts) occupied() []Reason {
 	r, ok := f.reach()
 	if !ok || f.FleetUnknown {
@@ -175,6 +180,11 @@ func (f TaskFacts) occupied() []Reason {
 	full := slices.DeleteFunc(slices.Clone(nodes), func(w Worker) bool {
 		return w.Capacity-f.taken(w) >= r.Holds()
 	})
+	lack, then := "no free slot", ""
+	if n := r.Holds(); n > 1 {
+		lack = fmt.Sprintf("fewer than %d free slots", n)
+		then = fmt.Sprintf(" After %s, it keeps for the task what becomes free.", route.GatherWait)
+	}
 	reason := Reason{Code: NodeFull, Do: fmt.Sprintf("Wait for a task there to end, or change where it may run: "+
 		"%s task change %s --select SELECTOR --route NAME. See what runs: dtsctl task list -A --state running.",
 		ctl(f.Task.Ref), f.Task.ID)}
@@ -182,16 +192,16 @@ func (f TaskFacts) occupied() []Reason {
 	case len(full) == 0:
 		return nil
 	case len(full) == len(nodes) && r.Route.By == route.Failover:
-		reason.Detail = fmt.Sprintf("It waits for the first node of its order that lives, which has no free slot: %s.",
-			f.slots(full))
+		reason.Detail = fmt.Sprintf("It waits for the first node of its order that lives, which has %s: %s.%s",
+			lack, f.slots(full), then)
 	case len(full) == len(nodes) && r.Holds() > 1:
 		reason.Detail = fmt.Sprintf("It needs %d slots of a node, and no node on which it may run has as many free: "+
 			"%s. After %s, one of them keeps for it what becomes free.", r.Holds(), f.slots(full), route.GatherWait)
 	case len(full) == len(nodes):
 		reason.Detail = fmt.Sprintf("No node on which it may run has a free slot: %s.", f.slots(full))
 	case r.Route.Sticky == route.StickyRequire:
-		reason.Detail = fmt.Sprintf("It waits for the node of its key, if that is one of those without a free slot: %s.",
-			f.slots(full))
+		reason.Detail = fmt.Sprintf("It waits for the node of its key, if that is one of those with %s: %s.%s",
+			lack, f.slots(full), then)
 	default:
 		return nil
 	}
@@ -211,7 +221,8 @@ func (f TaskFacts) next(r route.Reach) []Worker {
 // isPaused reports whether the queue is paused that a worker has for itself.
 func (f TaskFacts) isPaused(w Worker) bool { return slices.Contains(f.PausedNodes, w.ID) }
 
-// allPaused returns which queues of nodes are paused, if no other node to which the task may go has a free slot.
+// allPaused returns which queues of nodes are paused, if no other node to which the task may go has as many free slots
+// as it needs.
 func (f TaskFacts) allPaused() (all []Reason) {
 	r, ok := f.reach()
 	if !ok || f.FleetUnknown || len(f.PausedNodes) == 0 {
@@ -221,7 +232,7 @@ func (f TaskFacts) allPaused() (all []Reason) {
 		switch {
 		case f.isPaused(w) && len(all) < mostNodes:
 			all = append(all, pausedAt(task.NodeQueue(f.Queue, w.ID), time.Time{}))
-		case !f.isPaused(w) && f.free(w) > 0:
+		case !f.isPaused(w) && f.free(w) >= r.Holds():
 			return nil
 		}
 	}

@@ -216,10 +216,14 @@ func (f TaskFacts) moved() []Reason {
 	if t.MoveTo != "" {
 		goes = "the node " + t.MoveTo
 	}
-	const text = "The node %s has given it up. It goes to %s if that has a free slot within %s, else wherever it may run."
+	room := "a free slot"
+	if r, _ := f.reach(); r.Holds() > 1 {
+		room = fmt.Sprintf("%d free slots", r.Holds())
+	}
+	const text = "The node %s has given it up. It goes to %s if that has %s within %s, else wherever it may run."
 	r := Reason{
 		Code: Moving, Since: t.DueAt, Do: "Wait: nothing else holds it up.",
-		Detail: fmt.Sprintf(text, t.MovedFrom, goes, task.FormatDuration(route.MoveWait)),
+		Detail: fmt.Sprintf(text, t.MovedFrom, goes, room, task.FormatDuration(route.MoveWait)),
 	}
 	if !t.MoveRequested.IsZero() {
 		r.Detail += fmt.Sprintf(" That was asked for %sat %s.", by(t.MoveBy), moment(t.MoveRequested))

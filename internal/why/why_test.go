@@ -243,11 +243,14 @@ func TestOfTask_SaysWhatKeepsARunFromEnding(t *testing.T) {
 	waits := task.Task{State: task.Scheduled, DueAt: now, MovedFrom: "node-2", MoveRequested: now, MoveBy: "ops"}
 	toNode := waits
 	toNode.MoveTo = "node-3"
+	large := toNode
+	large.Reach = ";;;2"
 	for words, f := range map[string]why.TaskFacts{
 		"Its node node-2 is drained by ops, and its handler":           {Path: drained, Task: runs},
 		"It was asked by ops to move to node-3, and its handler on":    {Path: path(nil), Task: moves},
 		"The node node-2 has given it up. It goes to any other node":   {Path: path(nil), Task: waits},
 		"It goes to the node node-3 if that has a free slot within 10": {Path: path(nil), Task: toNode},
+		"It goes to the node node-3 if that has 2 free slots within":   {Path: path(zones(0, 0, 0)), Task: large},
 		" That was asked for by ops at ":                               {Path: path(nil), Task: toNode},
 	} {
 		got := why.OfTask(f)
@@ -553,8 +556,15 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 			"None of the nodes of its route takes it now: d, e.", "dtsctl task change nightly --route any",
 		}},
 		"sticky": {";;hash:7:require", partly, []why.Code{why.NodeFull}, []string{
-			"It waits for the node of its key, if that is one of those without a free slot: a 2/2.",
+			"It waits for the node of its key, if that is one of those with no free slot: a 2/2.",
 		}},
+		"sticky, too few slots are free": {";;hash:7:require;2", zones(1, 0, 0), []why.Code{why.NodeFull}, []string{
+			"the node of its key, if that is one of those with fewer than 2 free slots: a 1/2. After 10s, it keeps",
+		}},
+		"failover, too few slots are free": {";;failover:a,b;2", zones(1, 0, 0), []why.Code{why.NodeFull}, []string{
+			"of its order that lives, which has fewer than 2 free slots: a 1/2. After 10s, it keeps for the task what",
+		}},
+		"failover, enough slots are free": {";;failover:b,a;2", zones(1, 0, 0), []why.Code{why.Delivery}, nil},
 		"more slots than any has": {"zone~in~(a,b);;;3", idle, []why.Code{why.NoNode}, []string{
 			`needs 3 slots of a node. Of the nodes that match, a has the most: a task of the queue "mails" can hold 2 there.`,
 			"--concurrency 3", "dtsctl task change nightly --slots 2",
@@ -569,6 +579,10 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 		"paused, and another one is free": {"zone~in~(a,b);;", idle, []why.Code{why.Delivery}, nil},
 		"paused, and another one is full": {
 			"zone~in~(a,b);;", zones(0, 2, 0), []why.Code{why.QueuePaused, why.NodeFull}, nil,
+		},
+		"paused, and another one has enough slots": {"zone~in~(a,b);;;2", idle, []why.Code{why.Delivery}, nil},
+		"paused, and another one has too few slots": {
+			"zone~in~(a,b);;;2", zones(0, 1, 0), []why.Code{why.QueuePaused, why.NodeFull}, nil,
 		},
 		"a little sticky": {";;hash:7:prefer", partly, []why.Code{why.Delivery}, nil},
 		"hash":            {";;hash:7:", partly, []why.Code{why.Delivery}, nil},
