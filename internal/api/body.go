@@ -35,7 +35,8 @@ func decode(raw []byte, v any) error {
 			return task.Invalid(wrong.Field, "%s is not a time such as 2026-01-02T15:04:05Z", wrong.Value)
 		}
 		if digits, is := strings.CutPrefix(wrong.Value, "number "); is && wrong.Type.Kind() != reflect.Float64 {
-			return task.Invalid(wrong.Field, "%s must be a whole number of at most 18 digits, written without an exponent", digits)
+			const text = "%s must be a whole number of at most 18 digits, written without an exponent"
+			return task.Invalid(wrong.Field, text, digits)
 		}
 		return task.Invalid(wrong.Field, "%s is not what is expected here", wrong.Value)
 	}

@@ -85,7 +85,8 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	var selector []string
 	cmd := &cobra.Command{
 		Use: "apply -f FILE...", Short: "Create or change limits, workflows, schedules and tasks as files describe them",
-		Annotations: command.Asks("setLimit", "getLimit", "listLimits", "submitTasks", "putSchedule", "listSchedules", "getSchedule", "deleteSchedule",
+		Annotations: command.Asks("setLimit", "getLimit", "listLimits", "submitTasks", "putSchedule", "listSchedules",
+			"getSchedule", "deleteSchedule",
 			"putWorkflow", "listWorkflows", "getWorkflow", "deleteWorkflow"),
 		Long: long,
 		Example: `  dtsctl apply -f schedules.yaml

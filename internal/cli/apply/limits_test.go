@@ -86,8 +86,8 @@ func TestApply_DryRunCountsLimits(t *testing.T) {
 	s.On("GET /v1/limits", 200, wire.LimitList{Limits: make([]wire.LimitEntry, 998)})
 	const file = "limits:\n- {name: 'key:a', slots: 1}\n- {name: 'key:b', slots: 1}\n- {name: 'key:c', slots: 1}\n"
 	got := applyText(t, s.Pipe(), file, "--dry-run")
-	if got.Code != 1 || strings.Count(got.Out, "created") != 2 ||
-		!strings.Contains(got.Err, "-:4:10: limit key:c: name: there are 998 limits, and at most 1000 may be: delete others") {
+	const want = "-:4:10: limit key:c: name: there are 998 limits, and at most 1000 may be: delete others"
+	if got.Code != 1 || strings.Count(got.Out, "created") != 2 || !strings.Contains(got.Err, want) {
 		t.Errorf("%d, %s, %s", got.Code, got.Out, got.Err)
 	}
 }
