@@ -60,7 +60,8 @@ func (d demo) tasks() []wire.Submission {
 	if d.shell {
 		attempts := 3
 		flaky := d.task("flaky", "500ms",
-			`[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT fails" >&2; exit 1; }; echo "attempt $DTS_ATTEMPT succeeds"`, "")
+			`[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT fails" >&2; exit 1; }; `+
+				`echo "attempt $DTS_ATTEMPT succeeds"`, "")
 		flaky.Retry = &wire.Retry{MaxAttempts: &attempts, Delays: []wire.Duration{"1s", "2s"}}
 		all = append(all, flaky)
 	}
