@@ -67,9 +67,9 @@ func (w *world) claimUnderLimits(further ...string) {
 }
 
 // limited submits a task with a limit key.
-func (w *world) limited(id, key string) task.Ref {
+func (w *world) limited(id, key string) {
 	w.t.Helper()
-	return w.submit(id, func(d *task.Definition) { d.LimitKey = key })
+	w.submit(id, func(d *task.Definition) { d.LimitKey = key })
 }
 
 func TestGolden_Limits(t *testing.T) {
