@@ -327,7 +327,8 @@ func (q *questioned) holdUp() {
 	})
 	q.do(`task submit --type noop --id import-3 --limit-key tenant-7 --payload '{"sleep": "1h"}'`)
 	q.until("task list --state running", "import-3")
-	q.do("task submit --type noop --id import-4 --limit-key tenant-7", "task submit --type noop --id render-1 --select gpu")
+	q.do("task submit --type noop --id import-4 --limit-key tenant-7")
+	q.do("task submit --type noop --id render-1 --select gpu")
 	q.until("task why import-4", "limited")
 	q.until("task why render-1", "no_node")
 }

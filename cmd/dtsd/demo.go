@@ -59,7 +59,9 @@ func (d demo) tasks() []wire.Submission {
 	}
 	if d.shell {
 		attempts := 3
-		flaky := d.task("flaky", "500ms", `[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT fails" >&2; exit 1; }; echo "attempt $DTS_ATTEMPT succeeds"`, "")
+		flaky := d.task("flaky", "500ms",
+			`[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT fails" >&2; exit 1; }; `+
+				`echo "attempt $DTS_ATTEMPT succeeds"`, "")
 		flaky.Retry = &wire.Retry{MaxAttempts: &attempts, Delays: []wire.Duration{"1s", "2s"}}
 		all = append(all, flaky)
 	}
@@ -109,7 +111,8 @@ func (d demo) schedules() []definition {
 	kind, pulse := d.work(`echo "tick $DTS_TICK"; echo "::progress 50 half of it"; sleep 3`, `{"sleep": "3s"}`)
 	_, feed := d.work(`echo "feed: the disk is full" >&2; exit 1`, `{"fail": "feed: the disk is full"}`)
 	return []definition{
-		{"pulse", fmt.Sprintf(`{"every": "5s", "description": "runs for 3 seconds", "task": {"type": %q, "payload": %s}}`, kind, pulse)},
+		{"pulse", fmt.Sprintf(`{"every": "5s", "description": "runs for 3 seconds",
+			"task": {"type": %q, "payload": %s}}`, kind, pulse)},
 		{"feed", fmt.Sprintf(`{"every": "5s", "pause_on_failure": 3, "description": "fails, and then pauses itself",
 			"task": {"type": %q, "payload": %s, "retry": {"max_attempts": 1}}}`, kind, feed)},
 		{"etl", `{"every": "15s", "description": "runs the workflow etl",
@@ -166,11 +169,13 @@ func (d demo) show(ctx context.Context, out io.Writer) error {
 func (d demo) introduction() string {
 	n := len(d.tasks()) + len(d.limited())
 	if d.shell {
-		return fmt.Sprintf("The demo submits %d tasks and three schedules. One ticks every 5 seconds, one runs a workflow, and one\n"+
+		return fmt.Sprintf("The demo submits %d tasks and three schedules. One ticks every 5 seconds, one runs a workflow, "+
+			"and one\n"+
 			"fails three times and pauses itself: the page says why. One task fails twice before it succeeds, two are\n"+
 			"cancelled, and three wait for a limit of one at a time.\n\n", n)
 	}
-	return fmt.Sprintf("The demo submits %d tasks and three schedules. One runs a workflow, and one fails and pauses itself. They only\n"+
+	return fmt.Sprintf("The demo submits %d tasks and three schedules. One runs a workflow, and one fails and pauses "+
+		"itself. They only\n"+
 		"pretend to work, as this node runs no shell tasks: that needs --enable-shell where others reach it. Two tasks are\n"+
 		"cancelled, and three wait for a limit of one at a time.\n\n", n)
 }

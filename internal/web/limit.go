@@ -110,6 +110,7 @@ func bareLimitNew(v *visit) (any, string) {
 	notes := map[string]template.HTML{
 		"slots": v.T("How many tasks may be queued or running at once. Empty: any number."),
 		"rate":  v.T("How many may be handed over in that time. Empty: any number."),
+		"per":   v.T("A second, a minute or an hour. A rate needs one of them."),
 		"burst": v.T("How many may be handed over at once after a rest. Empty: as many as the rate."),
 	}
 	for i := range fields {

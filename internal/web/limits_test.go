@@ -67,9 +67,9 @@ func (w *world) claimUnderLimits(further ...string) {
 }
 
 // limited submits a task with a limit key.
-func (w *world) limited(id, key string) task.Ref {
+func (w *world) limited(id, key string) {
 	w.t.Helper()
-	return w.submit(id, func(d *task.Definition) { d.LimitKey = key })
+	w.submit(id, func(d *task.Definition) { d.LimitKey = key })
 }
 
 func TestGolden_Limits(t *testing.T) {
@@ -114,7 +114,8 @@ func TestLimits_SayWhatHoldsTasksUp(t *testing.T) {
 		return limitRowOf(l)
 	}
 	const key = `<b>One limit holds tasks up: <code dir="auto">key:*</code> (<code dir="auto">key:a</code>).</b>`
-	const others = `<b>One limit holds tasks up: <code dir="auto">key:*</code> (<code dir="auto">key:a</code> and others).</b>`
+	const others = `<b>One limit holds tasks up: <code dir="auto">key:*</code> ` +
+		`(<code dir="auto">key:a</code> and others).</b>`
 	for want, rows := range map[string][]limitRow{
 		key:    {keys("key:a")},
 		others: {keys("key:a", "key:b")},

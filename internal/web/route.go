@@ -19,14 +19,14 @@ type fact struct {
 func (v *visit) Reach(d task.Definition) (facts []fact) {
 	selector, prefer, route, slots := definition.Reach(d)
 	if slots != nil {
-		facts = append(facts, fact{v.T("Slots of its node that it holds"), template.HTML(v.Num(int(*slots)))})
+		facts = append(facts, fact{v.T("Slots of its node that it holds"), template.HTML(v.Num(*slots))})
 	}
 	if selector != nil {
-		facts = append(facts, fact{v.T("Nodes, by labels"), code(string(*selector))})
+		facts = append(facts, fact{v.T("Nodes, by labels"), code(*selector)})
 	}
 	var preferred []string
 	for _, p := range prefer {
-		text := code(string(p.Select))
+		text := code(p.Select)
 		preferred = append(preferred, string(v.T("%s, weight %d", text, max(wire.Value(p.Weight), 1))))
 	}
 	if len(preferred) > 0 {

@@ -160,8 +160,9 @@ var chineseFleet = map[string]string{
 	"served":                            "正常",
 	"no server of asynq":                "没有 asynq 服务器",
 	"%s has no server of asynq":         "%s 没有 asynq 服务器",
-	"Another asynq client uses it, and none of its servers runs":                       "另一个 asynq 客户端使用它，但没有服务器在运行",
-	"Nobody. A worker of DTS would archive what another asynq client has put into it.": "没有。DTS 的 worker 会把其他 asynq 客户端的任务归档。",
+	"Another asynq client uses it, and none of its servers runs": "另一个 asynq 客户端使用它，但没有服务器在运行",
+	"Nobody. A worker of DTS would archive what another asynq client " +
+		"has put into it.": "没有。DTS 的 worker 会把其他 asynq 客户端的任务归档。",
 	"served by asynq": "由 asynq 处理",
 	"slots taken":     "槽位占满",
 	"started":         "启动于",
@@ -187,8 +188,9 @@ var chineseFleet = map[string]string{
 	"How long, such as 1h":          "时长，如 1h",
 	"Id or name":                    "ID 或名称",
 	"Keep a node from taking tasks": "让节点不再接收任务",
-	"Drain it too: ask its tasks to move to other workers. Tasks that cannot move run to their ends.": "同时排空：请求其任务迁移到其他 worker。不能迁移的任务运行到结束。",
-	"Of cordoned nodes, only slots in use count.":                                                     "已隔离的节点只计算使用中的槽位。",
+	"Drain it too: ask its tasks to move to other workers. " +
+		"Tasks that cannot move run to their ends.": "同时排空：请求其任务迁移到其他 worker。不能迁移的任务运行到结束。",
+	"Of cordoned nodes, only slots in use count.": "已隔离的节点只计算使用中的槽位。",
 	"Not cordoned.":                "未隔离。",
 	"Not uncordoned.":              "未解除隔离。",
 	"The node was cordoned at %s.": "节点已于 %s 隔离。",

@@ -29,7 +29,6 @@ func tasksAreAskedToMove(_ *testing.T, n *node) {
 	b.await("[role=status].note", "Its worker was asked at ")
 	const named = `[...document.querySelectorAll("dt")].find(d => d.textContent == "To node")`
 	b.awaitValue("the node", named+`?.nextSibling.textContent ?? ""`, "there")
-	b.expectNoProblem("the page of the task")
 }
 
 // workersAreDrained drains a worker on the page of nodes. Its long note leaves room for the other columns.
