@@ -153,7 +153,7 @@ var actions = []*action{
 	}},
 	{path: "/nodes/cordon", do: cordonNode, form: nodesPath, says: sentencesByKey{
 		"node-cordoned": "The node was cordoned at %s.",
-		"node-drained":  "The node was drained at %s: its tasks are asked to move.",
+		"node-drained":  "The node was drained at %s, and its tasks were asked to move.",
 	}},
 	{path: "/nodes/uncordon", do: uncordonNode, form: nodesPath, says: sentencesByKey{
 		"node-uncordoned": "The node was uncordoned at %s.",

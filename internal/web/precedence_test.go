@@ -43,9 +43,9 @@ func TestSubmit_TakesWhereATaskRuns(t *testing.T) {
 		w.expectDone("/submit", w.typed("/submit?type=http", fields...), "/tasks/default/a?said=submitted")
 		const route = `{&#34;by&#34;:&#34;hash&#34;,&#34;key&#34;:&#34;tenant-7&#34;}`
 		w.expect("/tasks/default/a", `<dt>Nodes, by labels</dt><dd><code dir="auto">gpu,zone in (eu,us)</code></dd>`,
-			`<dt>Preferred nodes</dt><dd><code dir="auto">10:a=b; 1:!spot</code></dd>`,
-			`<dt>Route</dt><dd><code dir="auto">`+route+`</code></dd>`,
-			`<dt>Slots of its node that it holds</dt><dd><code dir="auto">4</code></dd>`)
+			`<dt>Preferred nodes</dt><dd><code dir="auto">a=b</code>, weight 10<br><code dir="auto">!spot</code>, weight 1</dd>`,
+			`<dt>Route</dt><dd><code dir="auto">hash</code>: the node of the key <code dir="auto">tenant-7</code></dd>`,
+			`<dt>Slots of its node that it holds</dt><dd>4</dd>`)
 		w.expect("/submit?from=default/a", `name="select" value="gpu,zone in (eu,us)"`, "10:a=b\n1:!spot</textarea>",
 			`name="route" value="`+route+`"`, `name="slots" value="4"`)
 		w.submit("b", nil)

@@ -194,7 +194,7 @@ var chineseFleet = map[string]string{
 	"Not cordoned.":                "未隔离。",
 	"Not uncordoned.":              "未解除隔离。",
 	"The node was cordoned at %s.": "节点已于 %s 隔离。",
-	"The node was drained at %s: its tasks are asked to move.": "节点已于 %s 开始排空：已请求其任务迁移。",
+	"The node was drained at %s, and its tasks were asked to move.": "节点已于 %s 开始排空：已请求其任务迁移。",
 	"The node was uncordoned at %s.":                           "节点已于 %s 解除隔离。",
 	"Uncordon":                                                 "解除隔离",
 	"What it runs goes on, and other nodes take new tasks. The cordon of an id ends with its process. " +

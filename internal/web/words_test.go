@@ -96,8 +96,8 @@ func TestSchedule_ShowsAllOfItsFacts(t *testing.T) {
 			"<dt>Priority</dt><dd>7</dd>", `<dt>Fair key</dt><dd><code dir="auto">acme</code>, weight 2</dd>`,
 			`<dt>Limit keys</dt><dd><code dir="auto">b,a</code></dd>`,
 			`<dt>Nodes, by labels</dt><dd><code dir="auto">gpu</code></dd>`,
-			`<dt>Preferred nodes</dt><dd><code dir="auto">2:zone=eu</code></dd>`,
-			`<dt>Route</dt><dd><code dir="auto">round</code></dd>`)
+			`<dt>Preferred nodes</dt><dd><code dir="auto">zone=eu</code>, weight 2</dd>`,
+			`<dt>Route</dt><dd><code dir="auto">round</code>: one node after the other</dd>`)
 	})
 }
 
