@@ -195,8 +195,8 @@ var chineseFleet = map[string]string{
 	"Not uncordoned.":              "未解除隔离。",
 	"The node was cordoned at %s.": "节点已于 %s 隔离。",
 	"The node was drained at %s, and its tasks were asked to move.": "节点已于 %s 开始排空：已请求其任务迁移。",
-	"The node was uncordoned at %s.":                           "节点已于 %s 解除隔离。",
-	"Uncordon":                                                 "解除隔离",
+	"The node was uncordoned at %s.":                                "节点已于 %s 解除隔离。",
+	"Uncordon":                                                      "解除隔离",
 	"What it runs goes on, and other nodes take new tasks. The cordon of an id ends with its process. " +
 		"The cordon of a name also holds after a restart.": "正在运行的任务继续运行，新任务由其他节点接收。按 ID 的隔离随进程结束，按名称的隔离在重启后仍然有效。",
 	"cordoned": "已隔离",

@@ -39,17 +39,17 @@ func newGathering(t *testing.T, set ...func(*Options)) *gathering {
 		testkit.Receive(t, g.begun, "a task of one slot")
 	}
 	g.large = g.submit(task.Definition{Reach: ";;;3"}) // into its lane
-	g.place(g.large, node)
+	g.place(g.large)
 	g.end(1)
 	testkit.Eventually(t, "it is taken", func() bool { return g.placedIs("active") })
 	return g
 }
 
-// place hands a task of the reach ";;;3" over to a node.
-func (g *gathering) place(ref task.Ref, to string) {
+// place hands a task of the reach ";;;3" over to the node.
+func (g *gathering) place(ref task.Ref) {
 	g.t.Helper()
 	lane := handover.Lane{Queue: task.DefaultQueue, Type: "echo", Reach: g.get(ref).Reach}
-	grant := handover.Grant{Lanes: handover.Quotas{lane: {Number: 1, Nodes: []string{to}}}}
+	grant := handover.Grant{Lanes: handover.Quotas{lane: {Number: 1, Nodes: []string{node}}}}
 	c, err := g.store.Partitions.At(g.store.PartitionOf(ref)).Lead(fence).Claim(g.t.Context(), 100, grant, time.Second)
 	testkit.Must(g.t, err)
 	testkit.Must(g.t, g.queues.HandOver(g.t.Context(), c.Deliveries, nil).Failure())
@@ -161,7 +161,7 @@ func TestGather_OfTwoTasksIsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	g := newGathering(t, func(o *Options) { o.Unhurried = true })
 	second := g.submit(task.Definition{Reach: ";;;3"})
-	g.place(second, node)
+	g.place(second)
 	g.end(3)
 	for _, want := range []task.Ref{g.large, second} {
 		if next := testkit.Receive(t, g.begun, "a task of three slots"); next != want {
@@ -192,7 +192,7 @@ func TestGather_IsInTheLargestPool(t *testing.T) {
 	g := &gathering{world: w}
 	for range 10 {
 		ref := w.submit(task.Definition{Reach: ";;;3"})
-		g.place(ref, node)
+		g.place(ref)
 		if next := testkit.Receive(t, begun, "the task"); next != ref {
 			t.Errorf("%s begins, want %s", next, ref)
 		}
@@ -211,7 +211,7 @@ func TestGather_LeavesATaskThatIsTooLarge(t *testing.T) {
 	}, func(o *Options) { o.Pools[0].Concurrency = 2 })
 	g := &gathering{world: w}
 	g.large = w.submit(task.Definition{Reach: ";;;3"})
-	g.place(g.large, node)
+	g.place(g.large)
 	testkit.Eventually(t, "the delivery has gone", func() bool { return g.placedIs("") })
 	if got := w.get(g.large); got.State != task.Queued {
 		t.Errorf("the task is %s", got.State)
