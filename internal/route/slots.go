@@ -20,7 +20,8 @@ func (r Reach) withRoom(nodes []Candidate) []Candidate {
 	return all
 }
 
-// GatherLimit is how long a node keeps slots for a task, or a task waits for its first slot there. Then it is placed anew.
+// GatherLimit is how long a node keeps slots for a task, or a task waits for its first slot there. Then it is placed
+// anew.
 const GatherLimit = time.Minute
 
 // gathering returns the nodes as if each that may keep slots for a task had as many more free ones.

@@ -131,7 +131,8 @@ func TestGather_EndsWithTheWorker(t *testing.T) {
 			g := newGathering(t)
 			stop(g.worker)
 			testkit.Eventually(t, "it waits for its node again", func() bool { return g.placedIs("pending") })
-			testkit.Eventually(t, "no slot is kept", func() bool { return len(g.worker.gathers) == 0 && g.worker.Running() <= 3 })
+			none := func() bool { return len(g.worker.gathers) == 0 && g.worker.Running() <= 3 }
+			testkit.Eventually(t, "no slot is kept", none)
 		})
 	}
 }
