@@ -81,17 +81,24 @@ func (c *Control) queuesOf(w waits, b bars) []status.Queue {
 type laneOf struct {
 	queue, taskType string
 	site            status.Site
-	limit           string
+	limit           bar
+}
+
+// bar is a limit that lets tasks not start.
+type bar struct {
+	name    string // as somebody has set it; "" for none
+	tooDear bool   // as they cost more than it has; else it is paused
 }
 
 // lanesMost is how many kinds of tasks that wait apart in a queue the status looks at.
 const lanesMost = 1000
 
-// addLane adds the tasks of a set that wait apart: by their type, for a node that may run them, or for the limit of
-// that name. at is where the lanes are that it has added.
-func (c *Control) addLane(q *status.Queue, set layout.ReadySet, limit string, at map[laneOf]int) {
-	lane := status.Lane{Type: set.Type, Setting: c.types[set.Type].Setting, Site: siteOf(set.Reach), Limit: limit}
-	if lane.Type == "" && lane.Site == (status.Site{}) && limit == "" {
+// addLane adds the tasks of a set that wait apart: by their type, for a node that may run them, or for a limit. at is
+// where the lanes are that it has added.
+func (c *Control) addLane(q *status.Queue, set layout.ReadySet, limit bar, at map[laneOf]int) {
+	lane := status.Lane{Type: set.Type, Setting: c.types[set.Type].Setting, Site: siteOf(set.Reach)}
+	lane.Limit, lane.TooDear = limit.name, limit.tooDear
+	if lane.Type == "" && lane.Site == (status.Site{}) && limit == (bar{}) {
 		return
 	}
 	key := laneOf{q.Name, lane.Type, lane.Site, limit}
@@ -143,8 +150,8 @@ func (c *Control) readBars(ctx context.Context, sets []layout.ReadySet, u *unrea
 	return b
 }
 
-// of returns the first limit, as somebody has set it, that lets no task of a set start; "" if none does.
-func (b bars) of(set layout.ReadySet) string {
+// of returns the first limit that lets no task of a set start.
+func (b bars) of(set layout.ReadySet) bar {
 	limits, cost := task.SplitLimits(set.Limits)
 	for _, text := range limits {
 		name, err := limit.ParseName(text)
@@ -152,11 +159,14 @@ func (b bars) of(set layout.ReadySet) string {
 			continue
 		}
 		of, _ := b.all.Which(name)
-		if rule := b.all[of]; rule.Paused.After(b.now) || rule.IsTooDear(cost) {
-			return of.String()
+		switch rule := b.all[of]; {
+		case rule.Paused.After(b.now):
+			return bar{name: of.String()}
+		case rule.IsTooDear(cost):
+			return bar{of.String(), true}
 		}
 	}
-	return ""
+	return bar{}
 }
 
 // heldOfEach is how many tasks of each partition that hold slots for long are counted.

@@ -168,14 +168,13 @@ func (p *Planner) candidates(pool Lane, now time.Time) []route.Candidate {
 
 // canTake reports whether a node can take tasks of a pool now, as far as known.
 func (p *Planner) canTake(pool Lane, of Node, n *nodeRoom, now time.Time) bool {
-	switch {
-	case p.paused[pool.Queue] || p.servers[task.NodeQueue(pool.Queue, of.ID)] != Answers:
-		return false
-	case n.isDoubted(of):
-		return false
-	}
-	s := n.seen[pool.Queue]
-	return !s.paused && now.Sub(s.at) <= seenFor
+	return p.isOpen(pool, of, n) && now.Sub(n.seen[pool.Queue].at) <= seenFor
+}
+
+// isOpen reports whether nothing known keeps a node from taking a task of a pool.
+func (p *Planner) isOpen(pool Lane, of Node, n *nodeRoom) bool {
+	answers := p.servers[task.NodeQueue(pool.Queue, of.ID)] == Answers
+	return answers && !p.paused[pool.Queue] && !n.isDoubted(of) && !n.seen[pool.Queue].paused
 }
 
 // isDoubted reports whether the node left a delivery too long, and has not beaten since.
@@ -186,9 +185,6 @@ func (n *nodeRoom) isDoubted(of Node) bool { return !n.doubted.IsZero() && n.dou
 func (p *Planner) grantNodes(partition int, pool Lane, f *flow, r *rooms, g *Grant, now time.Time) bool {
 	pl := p.placer(pool)
 	pl.used = now
-	if len(f.order) == 0 {
-		pl.full = time.Time{}
-	}
 	if !f.waits(partition) {
 		g.Lanes[pool] = Quota{}
 		return false
@@ -376,8 +372,14 @@ func (p *Planner) Stays(d task.Delivery, age time.Duration, now time.Time) bool 
 	if pl.reach.Holds() == 1 || age >= route.GatherLimit || !p.mayTake(d) || p.room(d.Node).seen[d.Queue].paused {
 		return false
 	}
+	nodes := p.candidates(pool, now)
+	for i, k := range pl.nodes { // while nothing waits in lanes, nobody looks at their queues: heartbeats count
+		if of := p.fleet.Workers[k]; nodes[i].Shut && p.isOpen(pool, of, p.room(of.ID)) {
+			nodes[i].Shut, nodes[i].Spare = false, 0
+		}
+	}
 	t := route.Task{Key: strconv.Itoa(pl.reach.Bucket), Seed: p.o.Seed}
-	place, _ := pl.reach.Place(t, p.candidates(pool, now), pl.turns)
+	place, _ := pl.reach.Place(t, nodes, pl.turns)
 	return place.Node == "" || place.Node == d.Node
 }
 

@@ -471,6 +471,9 @@ func TestGrant_HasANodeKeepSlotsForATask(t *testing.T) {
 	if p.Stays(d, time.Second, now.Add(time.Second)) {
 		t.Error("it stays at b, while c has two free slots")
 	}
+	if p.Stays(d, time.Second, now.Add(seenFor+time.Minute)) {
+		t.Error("it stays at b, while the heartbeat of c tells of two free slots, and nobody looks at queues")
+	}
 	p.fleet.Workers[2].Running = 2
 	p.Left([]task.Delivery{d}, now)
 	now = now.Add(route.GatherLimit - time.Second)

@@ -144,6 +144,9 @@ func (p *Planner) settle(pool Lane, claims bool, r *rooms, now time.Time) {
 			f.wake(p.wakes, r)
 		}
 	}
+	if pl := p.placers[pool]; pl != nil && len(f.order) == 0 {
+		pl.full = time.Time{} // what comes next has not waited yet
+	}
 	silent := pool.Type == "" && p.servers[pool.Queue] != Answers
 	if len(f.order) == 0 && f.reserved == 0 && now.Sub(f.used) > p.o.Ask && !silent {
 		delete(p.flows, pool)

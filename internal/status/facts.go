@@ -92,6 +92,7 @@ type Lane struct {
 	Setting string // the flag of dtsd by which a node runs the type; "" for none
 	Site    Site
 	Limit   string // the name of the limit that lets none of them start; "" for none
+	TooDear bool   // as they cost more than it has; else it is paused
 	Waiting int
 	Oldest  time.Time
 	First   string // one of the tasks

@@ -26,7 +26,7 @@ func (j *judge) lanes(q Queue, servers []Node) (stuck int) {
 		case !slices.ContainsFunc(servers, func(n Node) bool { return runs(n) && mayRun(n) }):
 			sites = join(sites, l, Lane{Type: l.Type, Site: l.Site})
 		case l.Limit != "":
-			j.barred = join(j.barred, l, Lane{Limit: l.Limit})
+			j.barred = join(j.barred, l, Lane{Limit: l.Limit, TooDear: l.TooDear})
 		default:
 			continue
 		}
@@ -48,7 +48,8 @@ const sitesMost = 20
 // join adds a lane to the one among some that has the same kind of tasks.
 func join(all []Lane, l, kind Lane) []Lane {
 	i := slices.IndexFunc(all, func(other Lane) bool {
-		return other.Type == kind.Type && other.Site == kind.Site && other.Limit == kind.Limit
+		isLimit := other.Limit == kind.Limit && other.TooDear == kind.TooDear
+		return other.Type == kind.Type && other.Site == kind.Site && isLimit
 	})
 	if i < 0 {
 		i, all = len(all), append(all, kind)
@@ -163,7 +164,7 @@ func (j *judge) limits() {
 		}
 		of := j.Limits[i]
 		r := Reason{Code: LimitPaused, Severity: Warn, Kind: "limit", ID: of.Name}
-		if !of.Rule.Paused.After(j.Now) {
+		if l.TooDear {
 			r.Code, r.Severity = CostOverLimit, Bad
 		} else if of.Rule.Paused.Sub(j.Now) < PausedFor {
 			continue // it ends soon

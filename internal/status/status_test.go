@@ -235,7 +235,9 @@ func bound(site status.Site, d time.Duration) []status.Lane {
 
 // under has all tasks wait for a limit.
 func under(f *status.Facts, rule limit.Rule) {
-	f.Queues[0].Lanes = []status.Lane{{Limit: "key:a", Waiting: 3, Oldest: ago(time.Hour), First: "shop:order-9"}}
+	f.Queues[0].Lanes = []status.Lane{{
+		Limit: "key:a", TooDear: rule.Paused.IsZero(), Waiting: 3, Oldest: ago(time.Hour), First: "shop:order-9",
+	}}
 	f.Queues[0].Oldest, f.Before = ago(time.Hour), seen("late  mails", time.Hour)
 	f.Limits = []status.Limit{{Name: "key:a", Rule: rule, Pauser: "ann", Note: "the disk"}}
 }
@@ -277,8 +279,11 @@ func TestJudge_SaysWhatTasksApartWaitFor(t *testing.T) {
 		{Type: "shell", Waiting: 2, Oldest: due.Add(time.Second), First: "default:b"},
 		{Type: "http", Site: spot, Limit: "key:a", Waiting: 3, Oldest: due, First: "default:c"},
 		{Site: status.Site{Select: "zone=eu"}, Waiting: 1, Oldest: due, First: "default:d"},
-		{Site: status.Site{Select: "gpu"}, Limit: "key:a", Waiting: 4, Oldest: due.Add(time.Second), First: "default:e"},
-		{Limit: "key:a", Waiting: 3, Oldest: due, First: "shop:f"},
+		{
+			Site: status.Site{Select: "gpu"}, Limit: "key:a", TooDear: true, Waiting: 4, Oldest: due.Add(time.Second),
+			First: "default:e",
+		},
+		{Limit: "key:a", TooDear: true, Waiting: 3, Oldest: due, First: "shop:f"},
 		{Limit: "key:b", Waiting: 1, Oldest: due, First: "shop:g"},
 	}
 	f.Limits = []status.Limit{

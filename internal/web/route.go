@@ -72,7 +72,7 @@ func (v *visit) plainRoute(by wire.RouteBy) template.HTML {
 	case wire.RouteRandom:
 		return v.T("any node, by chance")
 	case wire.RouteLeastRunning:
-		return v.T("the node with the fewest tasks that run and wait there")
+		return v.T("the node on which running and waiting tasks hold the fewest slots")
 	case wire.RouteLeastUsed:
 		return v.T("the node with the fewest tasks in about an hour")
 	case wire.RouteLongestIdle:

@@ -254,7 +254,7 @@ func (f TaskFacts) slots(nodes []Worker) string {
 	return strings.Join(texts, ", ")
 }
 
-// gathered returns whether the task waits at a node for its slots, which that keeps for it.
+// gathered says if the task waits at a node for its slots, and the node keeps them for it.
 func (f TaskFacts) gathered() []Reason {
 	r, ok := f.reach()
 	i := slices.IndexFunc(f.Workers, func(w Worker) bool { return w.ID == f.Task.Placed })
@@ -263,7 +263,7 @@ func (f TaskFacts) gathered() []Reason {
 	}
 	return []Reason{{
 		Code: NodeFull, Since: f.Task.QueuedAt,
-		Detail: fmt.Sprintf("It needs %d slots of the node to which it goes, and that keeps for it what becomes free: %s.",
+		Detail: fmt.Sprintf("It needs %d slots of its node, which keeps the slots for it that become free: %s.",
 			r.Holds(), f.slots(f.Workers[i:i+1])),
 		Do: "Wait for tasks there to end. See what runs: dtsctl task list -A --state running.",
 	}}

@@ -617,7 +617,8 @@ func TestOfTask_SaysWhichNodeKeepsSlots(t *testing.T) {
 			f.Task = task.Task{State: task.Queued, Placed: "node-a", QueuedAt: now.Add(-time.Minute)}
 			f.Task.Ref, f.Task.Reach = ref, reach
 			if got := why.OfTask(f); want == why.NodeFull {
-				expect(t, string(place), got, []why.Code{want}, "It needs 2 slots", "keeps for it what becomes free: a 1/2.")
+				expect(t, string(place), got, []why.Code{want}, "It needs 2 slots",
+					"keeps the slots for it that become free: a 1/2.")
 			} else {
 				expect(t, string(place), got, []why.Code{want})
 			}

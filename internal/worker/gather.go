@@ -5,72 +5,97 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// gatherCheck is the time between two looks whether a task that waits for slots is to run here still.
+// gatherCheck is the time between two looks at a task that waits for slots: it may have to run here no more.
 const gatherCheck = 2 * time.Second
 
-// gather waits until a delivery has all its slots, and keeps what becomes free for it: the pool takes nothing
-// meanwhile. Only one delivery of the worker gets slots so at a time. Two of them, each with a part of the slots, would
-// wait for ever. If it returns false, the delivery has ended: the worker takes no more work, the task does not wait for
-// it any more, the pool has too few slots, or the delivery has waited for GatherLimit.
-func (w *Worker) gather(ctx context.Context, p *pool, t *queue.Taken) (all bool) {
-	if t.Slots > min(cap(p.slots), cap(w.slots)) {
+// gather waits until a delivery has all its slots, of which it has some, and keeps what becomes free for it: the pool
+// takes nothing meanwhile. Only one delivery of the worker gets slots so at a time. Two of them, each with a part of
+// the slots, would wait for ever. If it returns false, the delivery has ended: the worker takes no more work or keeps no
+// slots now, the task does not wait for it any more, the pool has too few slots, or it has waited for GatherLimit.
+func (w *Worker) gather(ctx context.Context, p *pool, t *queue.Taken, held int) (all bool) {
+	if t.Slots > min(cap(p.slots), cap(w.slots)) || clock.Now().Before(w.rests()) {
+		w.free(p, held)
 		w.refuse(p, t, nil) // its leader finds no delivery, and places the task anew
 		return false
 	}
-	p.consumer.SetHolds(t, 0)
 	p.consumer.SetBusy(ctx)
+	w.keep(p, t, 0, held)
 	waits, leave := context.WithTimeout(ctx, w.o.GatherLimit)
 	defer leave()
 	gone := w.checkGather(waits, leave, t)
-	held := 0
 	select {
 	case w.gathers <- struct{}{}:
-		w.setLeave(leave)
-		for held < t.Slots && w.acquire(waits, p, nil) {
-			held++
-			w.keep(p, t, held)
+	default: // another pool gathers: it needs these slots
+		w.keep(p, t, held, 0)
+		w.free(p, held)
+		held = 0
+		select {
+		case w.gathers <- struct{}{}:
+		case <-waits.Done():
+			return w.endGather(p, t, leave, gone, waits.Err())
 		}
-		w.setLeave(nil)
-		<-w.gathers
-	case <-waits.Done():
 	}
-	isLate := errors.Is(waits.Err(), context.DeadlineExceeded)
-	leave()
-	isGone := <-gone
-	w.running.Add(-int64(held))
-	w.o.Metrics.Running.Sub(float64(held))
+	w.setLeave(leave)
+	for held < t.Slots && w.acquire(waits, p, nil) {
+		held++
+		w.keep(p, t, held-1, held)
+	}
+	w.setLeave(nil)
+	<-w.gathers
 	if held == t.Slots {
-		p.consumer.SetHolds(t, held)
+		leave()
+		<-gone
+		w.running.Add(-int64(held)) // the attempt counts them
+		w.o.Metrics.Running.Sub(float64(held))
 		return true
 	}
-	p.consumer.SetHolds(t, 0)
+	err := waits.Err()
+	w.keep(p, t, held, 0)
 	w.free(p, held)
+	return w.endGather(p, t, leave, gone, err)
+}
+
+// endGather ends a delivery that has no slots, and whose wait has ended as ctx did.
+func (w *Worker) endGather(p *pool, t *queue.Taken, leave func(), gone <-chan bool, ended error) bool {
+	leave()
 	switch {
-	case isGone:
+	case <-gone:
 		w.o.Metrics.Leftovers.Inc()
 		w.refuse(p, t, nil)
-	case isLate: // as above
-		w.refuse(p, t, nil)
+	case errors.Is(ended, context.DeadlineExceeded):
+		w.mu.Lock()
+		w.failed = clock.Now()
+		w.mu.Unlock()
+		w.refuse(p, t, nil) // as above
 	default:
 		w.refuse(p, t, queue.ErrGiveBack)
 	}
 	return false
 }
 
-// keep notes that one more slot is kept for a delivery. Slots that are kept count as those of attempts that run.
-func (w *Worker) keep(p *pool, t *queue.Taken, held int) {
-	w.running.Add(1)
-	w.o.Metrics.Running.Inc()
-	p.consumer.SetHolds(t, held)
+// rests returns until when the worker keeps no slots, as it lately did so in vain.
+func (w *Worker) rests() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed.Add(w.o.GatherLimit)
+}
+
+// keep notes how many slots are kept for a delivery. They count as those of attempts that run.
+func (w *Worker) keep(p *pool, t *queue.Taken, before, now int) {
+	w.running.Add(int64(now - before))
+	w.o.Metrics.Running.Add(float64(now - before))
+	p.consumer.SetHolds(t, now)
 }
 
 // refuse ends a delivery that was taken and is not handled.
 func (w *Worker) refuse(p *pool, t *queue.Taken, err error) {
 	defer w.idle.Done()
+	p.consumer.SetHolds(t, 0)
 	p.consumer.End(t, err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -154,6 +155,24 @@ func TestGather_EndsAfterAWhile(t *testing.T) {
 		t.Errorf("the task is %s, and its node is %q", got.State, got.Placed)
 	}
 	g.end(4)
+}
+
+// A node that has just kept slots in vain keeps none for a while, whichever leader hands it a task.
+func TestGather_RestsAfterAFailure(t *testing.T) {
+	t.Parallel()
+	g := newGathering(t)
+	g.worker.mu.Lock()
+	g.worker.failed = clock.Now()
+	g.worker.mu.Unlock()
+	second := g.submit(task.Definition{Reach: ";;;3"})
+	g.place(second)
+	_, err := g.store.Tasks.Cancel(t.Context(), g.large, "")
+	testkit.Must(t, err)
+	testkit.Eventually(t, "the delivery has gone", func() bool { return g.placedState("default", second) == "" })
+	if got := g.get(second); got.State != task.Queued {
+		t.Errorf("the task is %s", got.State)
+	}
+	g.end(3)
 }
 
 // Of two tasks that come together, the second one goes back. The worker takes it again when the first one has ended,

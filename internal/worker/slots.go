@@ -33,13 +33,14 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 		for _, t := range later {
 			all.Run(func() { w.serveLater(work, p, t) })
 		}
-		w.free(p, slots)
-		for i, t := range many {
-			if i > 0 { // until the first one has its slots, a leader may take it back
-				w.refuse(p, t, queue.ErrGiveBack)
-			}
+		if len(many) == 0 {
+			w.free(p, slots)
+			continue
 		}
-		if len(many) > 0 && w.gather(ctx, p, many[0]) {
+		for _, t := range many[1:] { // until the first one has its slots, a leader may take them back
+			w.refuse(p, t, queue.ErrGiveBack)
+		}
+		if w.gather(ctx, p, many[0], slots) {
 			all.Run(func() { w.serve(work, p, many[0]) })
 		}
 	}

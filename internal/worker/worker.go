@@ -92,6 +92,7 @@ type Worker struct {
 
 	mu       sync.Mutex
 	cordoned bool                // see SetCordoned
+	failed   time.Time           // when it last kept slots for a delivery in vain
 	leave    context.CancelFunc  // ends the wait of a delivery for several slots; nil if none waits
 	moving   bool                // see SetMoving
 	taking   []*pool             // while it runs

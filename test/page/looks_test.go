@@ -60,8 +60,8 @@ const cutTables = `[...document.querySelectorAll(".box table")].filter(table => 
 // broken is a script that returns words of buttons, times and states that are cut, or go on in the next line.
 const broken = `[...document.querySelectorAll(".btn, time, .st .w")].flatMap(e => {
 	const found = [], walk = document.createTreeWalker(e, NodeFilter.SHOW_TEXT);
-	for (let node; e.checkVisibility() && !e.closest(".vh, .cut") && (node = walk.nextNode());)
-		for (const word of node.data.matchAll(/\S+/g)) {
+	for (let node; e.checkVisibility() && !e.closest(".cut") && (node = walk.nextNode());)
+		for (const word of node.parentElement.closest(".vh") ? [] : node.data.matchAll(/\S+/g)) {
 			const range = document.createRange();
 			range.setStart(node, word.index);
 			range.setEnd(node, word.index + word[0].length);
