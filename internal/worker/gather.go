@@ -15,8 +15,8 @@ const gatherCheck = 2 * time.Second
 
 // gather waits until a delivery has all its slots, of which it has some, and keeps what becomes free for it: the pool
 // takes nothing meanwhile. Only one delivery of the worker gets slots so at a time. Two of them, each with a part of
-// the slots, would wait for ever. If it returns false, the delivery has ended: the worker takes no more work or keeps no
-// slots now, the task does not wait for it any more, the pool has too few slots, or it has waited for GatherLimit.
+// the slots, would wait for ever. If it returns false, the delivery has ended: the worker takes no more work or keeps
+// no slots now, the task does not wait for it any more, the pool has too few slots, or it has waited for GatherLimit.
 func (w *Worker) gather(ctx context.Context, p *pool, t *queue.Taken, held int) (all bool) {
 	if t.Slots > min(cap(p.slots), cap(w.slots)) || clock.Now().Before(w.rests()) {
 		w.free(p, held)
