@@ -94,8 +94,11 @@
   };
   // how often in a row: by the server, which has too many streams, or by somebody in between
   let refused = 0, es;
+  // A form that was sent brings the next page, and may have ended what this one shows: a reload would lose its answer.
+  let sent;
+  on(d, "submit", e => { sent = !e.defaultPrevented });
   // not location.reload(): it would ask whether to send a form again
-  const reload = () => location.replace(data.stream);
+  const reload = () => sent ? setTimeout(() => location.replace(data.stream), 10000) : location.replace(data.stream);
   const listen = () => {
     if (es?.readyState < 2) return;
     es = new EventSource(data.stream);
