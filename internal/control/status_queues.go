@@ -211,6 +211,6 @@ func countHeld(q *status.Queue, servers []status.Node, holders []why.Running) {
 		if q.Held == 0 {
 			q.Holder, q.HeldFrom = h.Ref.ID, h.StartedAt
 		}
-		q.Held++
+		q.Held += max(h.Slots, 1)
 	}
 }

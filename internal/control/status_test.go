@@ -231,11 +231,11 @@ func TestCountHeld_CountsRunsOfNodesThatServe(t *testing.T) {
 	}
 	q := status.Queue{Name: "mails"}
 	countHeld(&q, status.Serving(nodes, "mails"), []why.Running{
-		{Node: "b", StartedAt: time.Unix(1, 0)}, {Node: "a", StartedAt: time.Unix(2, 0)},
+		{Node: "b", StartedAt: time.Unix(1, 0)}, {Node: "a", Slots: 2, StartedAt: time.Unix(2, 0)},
 		{Node: "c", StartedAt: time.Unix(3, 0)},
 	})
-	if q.Held != 1 || !q.HeldFrom.Equal(time.Unix(2, 0)) {
-		t.Errorf("%+v, want one slot, of node a", q)
+	if q.Held != 2 || !q.HeldFrom.Equal(time.Unix(2, 0)) {
+		t.Errorf("%+v, want two slots, of node a", q)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
 )
@@ -135,7 +136,9 @@ func holdersAmong(read []task.Task) []why.Running {
 	var all []why.Running
 	for _, t := range read {
 		if t.State == task.Running {
-			all = append(all, why.Running{Ref: t.Ref, Node: t.Node, StartedAt: t.StartedAt})
+			all = append(all, why.Running{
+				Ref: t.Ref, Node: t.Node, StartedAt: t.StartedAt, Slots: route.SlotsOf(t.Reach),
+			})
 		}
 	}
 	slices.SortFunc(all, func(a, b why.Running) int { return a.StartedAt.Compare(b.StartedAt) })

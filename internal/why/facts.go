@@ -80,6 +80,7 @@ type Running struct {
 	Ref       task.Ref
 	Node      string
 	StartedAt time.Time
+	Slots     int // of its node that it holds; 0 as 1
 }
 
 // runs reports whether the worker runs a type; "" stands for any. One that names no types runs all.

@@ -166,7 +166,7 @@ func (p Path) crowded() []Reason {
 	if len(held) > 0 {
 		r.Do += fmt.Sprintf(" Stop one that hangs: dtsctl -n %s task cancel %s.", held[0].Ref.Namespace, held[0].Ref.ID)
 	}
-	if len(held) >= slots {
+	if countOf(held) >= slots {
 		r.Since = held[len(held)-1].StartedAt
 	}
 	return []Reason{r}
@@ -207,15 +207,17 @@ func (p Path) holdersOn(nodes []Worker) []Running {
 	return on
 }
 
-// countOn returns how many of the tasks run on a node.
+// countOn returns how many slots of a node the tasks hold.
 func countOn(running []Running, node string) int {
-	n := 0
+	return countOf(slices.DeleteFunc(slices.Clone(running), func(r Running) bool { return r.Node != node }))
+}
+
+// countOf returns how many slots the tasks hold.
+func countOf(running []Running) (slots int) {
 	for _, r := range running {
-		if r.Node == node {
-			n++
-		}
+		slots += max(r.Slots, 1)
 	}
-	return n
+	return slots
 }
 
 // moment writes a time as the API does, to the second.

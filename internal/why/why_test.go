@@ -150,6 +150,11 @@ func TestOfTask_SaysWhatHoldsItUp(t *testing.T) {
 		}), Task: due}, []why.Code{why.SlotsTaken}, []string{
 			`The only slot for the type "http" in the queue "mails" is taken, on the node node-2`,
 			"shop:long since 2026-01-02T02:04:05Z", "dtsctl -n shop task cancel long"}},
+		{"a task of several slots that has just begun", why.TaskFacts{Path: path(func(p *why.Path) {
+			p.Workers[0].Capacity, p.Workers[0].Running = 3, 0
+			p.Holders = []why.Running{{Ref: task.Ref{Namespace: "shop", ID: "long"}, Node: "node-2", Slots: 3,
+				StartedAt: now.Add(-time.Hour)}}
+		}), Task: due}, []why.Code{why.SlotsTaken}, []string{"All 3 slots"}},
 		{"a task elsewhere", why.TaskFacts{Path: path(func(p *why.Path) {
 			p.Holders = []why.Running{{Ref: ref,
 				Node: "node-9", StartedAt: now}}

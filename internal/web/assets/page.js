@@ -94,11 +94,8 @@
   };
   // how often in a row: by the server, which has too many streams, or by somebody in between
   let refused = 0, es;
-  // A form that was sent brings the next page, and may have ended what this one shows: a reload would lose its answer.
-  let sent;
-  on(d, "submit", e => { sent = !e.defaultPrevented });
   // not location.reload(): it would ask whether to send a form again
-  const reload = () => sent ? setTimeout(() => location.replace(data.stream), 10000) : location.replace(data.stream);
+  const reload = () => location.replace(data.stream);
   const listen = () => {
     if (es?.readyState < 2) return;
     es = new EventSource(data.stream);
@@ -175,13 +172,15 @@
       shut(e.target);
     });
     for (const left of ["pointerout", "focusout"])
-      on(d, left, () => { if (waiting.size) soon() });
+      on(d, left, () => waiting.size && soon());
     on(window, "beforeprint", () => $("#asof").textContent = clock(until || now()));
     scroll(d, Infinity);
     tell();
-    setInterval(() => { if (!d.hidden) tell() }, 1000);
+    setInterval(() => d.hidden || tell(), 1000);
     if (!data.stream) return;
     listen();
+    // a form may end what the page shows: a reload would lose the answer
+    on(d, "submit", () => es.close());
     on(d, "visibilitychange", () => d.hidden ? es.close() : listen());
     setInterval(() => d.hidden && listen(), 60000);
   });
