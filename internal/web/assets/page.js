@@ -3,7 +3,7 @@
   "use strict";
   const d = document, data = d.documentElement.dataset, $ = (s, e = d) => e.querySelector(s), $$ = (s, e = d) => [...e.querySelectorAll(s)];
   const on = (e, name, f) => e.addEventListener(name, f);
-  const off = () => { try { return localStorage["dts.keys"] } catch { } };
+  const off = () => { try { return localStorage["dts.keys"] } catch {} };
 
   // ---- words in the reader's language, in the order of texts.go
   const [IN, AGO, S, MIN, H, D, LIVE, LOST, REFUSED, AWAY, HELD, COPIED, PRESS, THEME, BELOW, NOW] = data.words.split("|");
@@ -100,13 +100,13 @@
     if (es?.readyState < 2) return;
     es = new EventSource(data.stream);
     const is = (...why) => { link = why[0] && why; show() };
-    es.onopen = () => { refused = 0 };
+    es.onopen = () => refused = 0;
     es.onerror = () => {
       until ||= now();
       // a proxy may cut a stream now and then
       if (es.readyState < 2) return is("lost", LOST, link);
       is("still", REFUSED, true);
-      setTimeout(listen, Math.min(5000 * 2 ** refused++, 300000));
+      setTimeout(listen, Math.min(5e3 * 2 ** refused++, 3e5));
     };
     on(es, "patch", e => patch(JSON.parse(e.data)));
     on(es, "state", e => {
@@ -149,7 +149,7 @@
     const name = () => theme.setAttribute("aria-label", put(THEME, themes.at(at()).textContent));
     themes.forEach(a => on(a, "click", e => {
       e.preventDefault();
-      fetch(a.href, { redirect: "manual" }).catch(() => { });
+      fetch(a.href, { redirect: "manual" }).catch(() => {});
       data.theme = a.dataset.to;
       name();
     }));
@@ -160,7 +160,7 @@
     zone.hidden = zone.closest("details").textContent.split(mine).length > 2;
     const sw = $("#keys");
     sw.checked = !off();
-    on(sw, "change", () => { try { localStorage["dts.keys"] = sw.checked ? "" : "off" } catch { } });
+    on(sw, "change", () => { try { localStorage["dts.keys"] = sw.checked ? "" : "off" } catch {} });
     on(d, "keydown", keys);
     on(d, "click", async e => {
       const b = e.target.closest("[data-copy]");
@@ -176,12 +176,12 @@
     on(window, "beforeprint", () => $("#asof").textContent = clock(until || now()));
     scroll(d, Infinity);
     tell();
-    setInterval(() => d.hidden || tell(), 1000);
+    setInterval(() => d.hidden || tell(), 1e3);
     if (!data.stream) return;
     listen();
     // a form may end what the page shows: a reload would lose the answer
     on(d, "submit", () => es.close());
     on(d, "visibilitychange", () => d.hidden ? es.close() : listen());
-    setInterval(() => d.hidden && listen(), 60000);
+    setInterval(() => d.hidden && listen(), 6e4);
   });
 })();
