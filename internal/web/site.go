@@ -146,7 +146,8 @@ func (s *Site) loadAssets() error {
 // selector, which means the same without.
 var tight = strings.NewReplacer(
 	", ", ",", "; ", ";", " = ", "=", " => ", "=>", " === ", "===", " && ", "&&", " || ", "||", " ? ", "?", " : ", ":",
-	" + ", "+", " { ", "{", ") {", "){", "{ ", "{", " }", "}", ": ", ":", "if (", "if(", "for (", "for(",
+	" + ", "+", " < ", "<", " * ", "*",
+	" { ", "{", ") {", "){", "{ ", "{", " }", "}", ": ", ":", "if (", "if(", "for (", "for(",
 )
 
 // slim is a script or a style sheet without its indentation, and without lines that are comments.
