@@ -271,7 +271,7 @@ func TestLimits_ShowTasksThatHoldAndWait(t *testing.T) {
 		w.expect("/limits", `One limit holds tasks up: <code dir="auto">key:tenant-7</code>`)
 		w.expect("/limits/key:tenant-7", "Paused: none of its tasks", "until it is resumed", `Waiting</h2><p class="val">1`)
 		w.setLimit("key:*", control.LimitRule{Slots: 1})
-		for _, id := range []string{"c", "d", "e"} { // of which two partitions begin two at most
+		for _, id := range []string{"c", "d", "e"} { // the two partitions begin two of these at most
 			w.limited(id, "tenant-8")
 		}
 		w.claimUnderLimits("key:tenant-8")

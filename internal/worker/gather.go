@@ -13,7 +13,7 @@ import (
 // gatherCheck is the time between two looks at a task that waits for slots: it may have to run here no more.
 const gatherCheck = 2 * time.Second
 
-// gather waits until a delivery has all its slots, of which it has some, and keeps what becomes free for it: the pool
+// gather waits until a delivery that holds some slots has all, and keeps what becomes free for it: the pool
 // takes nothing meanwhile. Only one delivery of the worker gets slots so at a time. Two of them, each with a part of
 // the slots, would wait for ever. If it returns false, the delivery has ended: the worker takes no more work or keeps
 // no slots now, the task does not wait for it any more, the pool has too few slots, or it has waited for GatherLimit.

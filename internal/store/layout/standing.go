@@ -154,7 +154,7 @@ type ReadySet struct {
 	Reach     string // where they may run, as package route writes it; "" for any node
 	Number    int
 	Oldest    time.Time // when the one was due that comes next
-	First     string    // that one
+	First     string    // the task that comes next
 }
 
 // AnyWaits reports whether tasks that are due wait in any partition, or one of some further keys exists. It takes one
