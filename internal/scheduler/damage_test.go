@@ -174,6 +174,30 @@ func TestScheduler_GoesOnPastADamagedSharedKey(t *testing.T) {
 	}
 }
 
+// A node that starts while the key of the limits is damaged has none. One that has read them before follows them.
+func TestDispatch_GoesOnPastDamagedLimits(t *testing.T) {
+	t.Parallel()
+	w := newUnlapsed(t)
+	w.limited("key:*", limit.Rule{Slots: 1})
+	first := w.start("first", never)
+	refs := w.siblings(4)
+	create := func(i int) { w.create(task.Definition{Ref: refs[i], LimitKey: "a"}) }
+	create(0)
+	w.dispatched(refs[0], 1)
+	testkit.Must(t, w.db.Set(t.Context(), string(w.store.Keys.Rules()), "garbage", 0).Err())
+	create(1)
+	w.create(task.Definition{Ref: refs[2]})
+	w.dispatched(refs[2], 1)
+	if got := w.get(refs[1]).State; got != task.Scheduled {
+		t.Errorf("beyond a limit that was known, a task is %s", got)
+	}
+	first.end()
+	w.start("second", never)
+	w.dispatched(refs[1], 1)
+	create(3)
+	w.dispatched(refs[3], 1)
+}
+
 // While nobody can read the slots of a partition, its tasks with limits wait, and its others go on. They go on when
 // doctor has put the key aside.
 func TestDispatch_GoesOnPastDamagedSlots(t *testing.T) {

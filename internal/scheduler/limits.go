@@ -10,22 +10,29 @@ import (
 	"github.com/dts-sched/dts/internal/handover"
 	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/telemetry"
 )
 
 // limitRounds is how many calls a term makes about limits before it claims. Those behind the first one that lacks
 // something are asked for in a later round.
 const limitRounds = 8
 
-// watchLimits keeps the planner told of what limits allow, until ctx ends.
+// watchLimits keeps the planner told of what limits allow, until ctx ends. While somebody has damaged their key, a node
+// follows those that it has read before, or none.
 func (s *Scheduler) watchLimits(ctx context.Context) error {
 	var known limit.Rules
+	var told telemetry.Seldom
 	for ctx.Err() == nil {
 		pause := s.pace.limits
 		rules, err := s.loadLimits(ctx, known)
+		isDamage := redisx.IsDamage(err)
 		if err != nil {
-			s.warn(ctx, 0, "cannot read the limits", err)
 			pause = retryAfterError
-		} else {
+			if !isDamage || told.Due("") {
+				s.warn(ctx, 0, "cannot read the limits", err)
+			}
+		}
+		if err == nil || isDamage {
 			known = rules
 			s.limitsKnown.Do(func() { close(s.limitsRead) })
 		}

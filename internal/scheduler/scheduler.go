@@ -96,7 +96,7 @@ type Scheduler struct {
 	rowWakes    []chan struct{} // by partition: pack rows of the index of lists
 	staleRows   []chan []int    // by partition: segments of that index with many rows that are out of date
 	limitWakes  chan struct{}   // the limits have changed
-	limitsRead  chan struct{}   // closed when the planner knows the limits
+	limitsRead  chan struct{}   // closed when the planner knows the limits, or nobody can read them
 	limitsKnown sync.Once
 	lookWakes   []chan struct{} // by partition: look after runs and deliveries
 	asked       chan struct{}   // somebody reads the status of the installation
