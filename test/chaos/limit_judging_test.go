@@ -99,6 +99,16 @@ func TestLimits_AreJudgedByTheCallsOfTheHandlers(t *testing.T) {
 			all[2] = limited{id: "z", cost: 1, limits: one, ready: at(1), calls: []call{called(1, 1, 6.5, "z")}}
 			all[0].cost, p.rules[0].slots = 2, 2
 		}, ""},
+		"late, as its slot is kept for one that waits for a second limit": {func(all []limited, p *past) {
+			all[1].calls[0] = called(1, 6, 7, "y")
+			all[2] = limited{id: "w", cost: 1, limits: []string{"key:b"}, ready: at(1), calls: []call{called(1, 1, 6, "w")}}
+			all[0].limits, all[0].calls[0] = []string{"key:b", "key:a"}, called(1, 8, 9, "x")
+		}, ""},
+		"late, though the second limit of another one is free": {func(all []limited, p *past) {
+			all[1].calls[0] = called(1, 6, 7, "y")
+			all[0].limits, all[0].calls[0] = []string{"key:b", "key:a"}, called(1, 8, 9, "x")
+			all[0].place = &place{} // it may have to wait for its members
+		}, "y waited from"},
 		"late, as something happened": {func(all []limited, p *past) {
 			all[1].calls[0], p.harms = called(1, 6, 7, "y"), []harm{{span: between(4, 5), name: "kill"}}
 		}, ""},

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -75,8 +76,7 @@ func judgeLimits(tasks []limited, p *past) (v verdict) {
 			longest = max(longest, startsWithin+waits.until.Sub(waits.from))
 		}
 	}
-	large := costly(tasks)
-	u := use{holds, large, p}
+	u := use{holds, waitersOf(tasks), p}
 	for _, t := range tasks {
 		v = append(v, t.judgeWait(longest, u)...)
 	}
@@ -267,25 +267,51 @@ func (t limited) waits(p *past) (_ span, known bool) {
 	return waits, !p.disturbs(span{waits.from.Add(-begunWithin), waits.until})
 }
 
-// costly returns for each limit the times in which a task of a cost may wait for it.
-func costly(tasks []limited) map[string][]span {
-	large := make(map[string][]span)
+// waiter is a task that may wait for a limit.
+type waiter struct {
+	span
+
+	cost  int
+	wider []string // the limits of the task that are asked for after this one
+}
+
+// waitersOf returns for each limit the tasks that may wait for it.
+func waitersOf(tasks []limited) map[string][]waiter {
+	all := make(map[string][]waiter)
 	for _, t := range tasks {
-		if t.cost == 1 || len(t.calls) == 0 {
+		if len(t.calls) == 0 {
 			continue
 		}
-		for _, name := range t.limits {
-			large[name] = append(large[name], span{t.ready, t.calls[len(t.calls)-1].begin})
+		names := slices.SortedFunc(slices.Values(t.limits), func(a, b string) int {
+			return cmp.Compare(orderOf(a), orderOf(b))
+		})
+		for i, name := range names {
+			waits := span{t.ready, t.calls[len(t.calls)-1].begin}
+			all[name] = append(all[name], waiter{waits, t.cost, names[i+1:]})
 		}
 	}
-	return large
+	return all
 }
+
+// orderOf is a text that sorts limits as leaders ask for them: those of keys are narrower than those of types.
+func orderOf(name string) string { return strings.Replace(name, "type:", "~type:", 1) }
 
 // use is how the limits of a round were used.
 type use struct {
-	holds map[string][]hold // by limit
-	large map[string][]span // as costly returns them
-	past  *past
+	holds   map[string][]hold // by limit
+	waiters map[string][]waiter
+	past    *past
+}
+
+// free is how many slots of a limit nobody holds at a time, at least.
+func (u use) free(name string, at time.Time) int {
+	free, _ := u.past.slotsAt(name, at)
+	for _, h := range u.holds[name] {
+		if h.contains(at) {
+			free -= h.cost
+		}
+	}
+	return free
 }
 
 // judgeWait: the task begins soon when its limits have free slots. A rate may hold it up.
@@ -304,12 +330,10 @@ func (t limited) judgeWait(longest time.Duration, u use) (v verdict) {
 // longestFree returns the longest part of a wait in which each limit of the task had a free slot.
 func (t limited) longestFree(waits span, u use) (longest time.Duration) {
 	changes := []time.Time{waits.from, waits.until}
-	for _, name := range t.limits {
-		for _, h := range u.holds[name] {
-			for _, at := range []time.Time{h.from, h.until} {
-				if waits.contains(at) {
-					changes = append(changes, at)
-				}
+	for _, s := range t.changes(u) {
+		for _, at := range []time.Time{s.from, s.until} {
+			if waits.contains(at) {
+				changes = append(changes, at)
 			}
 		}
 	}
@@ -324,20 +348,46 @@ func (t limited) longestFree(waits span, u use) (longest time.Duration) {
 	return longest
 }
 
-// hasRoom reports whether each limit of the task had free slots for it at a time. What a task of a greater cost waits
-// for is kept for it.
-func (t limited) hasRoom(at time.Time, u use) bool {
+// changes returns the times whose begins and ends may change whether the limits of the task have room.
+func (t limited) changes(u use) (all []span) {
+	names := slices.Clone(t.limits)
 	for _, name := range t.limits {
-		needs := t.cost
-		if slices.ContainsFunc(u.large[name], func(s span) bool { return s.contains(at) }) {
-			needs = maxCost
+		for _, w := range u.waiters[name] {
+			all = append(all, w.span)
+			names = append(names, w.wider...)
 		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		for _, h := range u.holds[name] {
-			if h.contains(at) {
-				needs += h.cost
+			all = append(all, h.span)
+		}
+	}
+	return all
+}
+
+// hasRoom reports whether each limit of the task had free slots for it at a time. What a task of a greater cost waits
+// for is kept for it. A task that waits for a wider limit keeps what it has of the narrower ones.
+func (t limited) hasRoom(at time.Time, u use) bool {
+	known := make(map[string]int)
+	free := func(name string) int {
+		if _, is := known[name]; !is {
+			known[name] = u.free(name, at)
+		}
+		return known[name]
+	}
+	for _, name := range t.limits {
+		kept, cost := 0, t.cost
+		for _, w := range u.waiters[name] {
+			if !w.contains(at) {
+				continue
+			}
+			cost = max(cost, w.cost)
+			if slices.ContainsFunc(w.wider, func(wider string) bool { return free(wider) < w.cost }) {
+				kept += w.cost
 			}
 		}
-		if least, _ := u.past.slotsAt(name, at); needs > least {
+		if cost > free(name)-kept {
 			return false
 		}
 	}
