@@ -17,7 +17,7 @@ const (
 	CodeChanged   Code = "CHANGED"    // change, delete_workflow, fire, pack_rows, put_schedule, put_workflow, set_limit, write_bulk
 	CodeEarly     Code = "EARLY"      // put_schedule
 	CodeFenced    Code = "FENCED"     // advance, claim, due_schedules, end_late, fire, follow, look_after, pack_rows, postpone_schedule, reap, recount, sweep, take_back
-	CodeFull      Code = "FULL"       // acquire_lock, cordon
+	CodeFull      Code = "FULL"       // acquire_lock, ask_run, cordon
 	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
 	CodeLimit     Code = "LIMIT"      // set_limit
 	CodeLost      Code = "LOST"       // renew_lease, renew_lock
@@ -217,17 +217,19 @@ func (Archive) Decode(r *Reply) (v ArchiveReply) {
 }
 
 // AskRun runs ask_run.lua: asks for something of a run of a workflow that runs. Its leader plans it anew. One that waits for its begin
-// can be planned anew as well, with nothing asked of it.
+// can be planned anew as well, with nothing asked of it. What is asked early is done when the run begins.
 //
 // Refusals:
 //   - CodeNotFound: no such run
 //   - CodeState: the run does not run; the detail is its state
+//   - CodeFull: as much is asked of the run already as may be, and its leader has not done it yet
 //
 // Repeated: harmless: the same line is noted once
 type AskRun struct {
 	States StatesKey // HASH the script makes further keys of the same partition
 	Member task.Ref
 	Ask    string // a line without its line break, as Ask of internal/workflow writes it; "" for none
+	Early  bool   // also of a run that has not begun
 	Wake   WakeChannel
 }
 
@@ -243,7 +245,7 @@ func (c AskRun) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c AskRun) Args() []any {
-	return []any{c.Member.String(), c.Ask, string(c.Wake)}
+	return []any{c.Member.String(), c.Ask, flag(c.Early), string(c.Wake)}
 }
 
 // Decode returns its reply, which is empty.

@@ -272,7 +272,7 @@ func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _
 func (c *Control) readSteps(ctx context.Context, run *Run) error {
 	var released []task.Ref
 	for i, s := range run.Run.Steps {
-		if s.Generation > 0 {
+		if s.Generation > 0 && run.Flow.HasTask(i) {
 			released = append(released, run.Task.Step(run.Flow.StepID(i)))
 		}
 	}

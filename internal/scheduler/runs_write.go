@@ -40,7 +40,7 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 	}
 	if p.begin > 1 {
 		for i, s := range p.plan.Run.Steps {
-			if s.Generation > 0 && !released[i] {
+			if s.Generation > 0 && !released[i] && p.known.flow.HasTask(i) {
 				w.Tie = append(w.Tie, p.stepRef(i))
 			}
 		}
@@ -108,7 +108,7 @@ func (p *planned) end(now time.Time, e workflow.RunEnd) *partition.RunEnd {
 	kept := now.Add(d.EffectiveRetention(e.State))
 	end := &partition.RunEnd{State: e.State, Error: e.Error, Result: e.Result, Kept: kept}
 	for i, s := range p.plan.Run.Steps {
-		if s.Generation > 0 {
+		if s.Generation > 0 && p.known.flow.HasTask(i) {
 			end.Free = append(end.Free, p.stepRef(i))
 		}
 	}

@@ -79,7 +79,11 @@ func Audit(f *Flow, r Run, state task.State, tasks []Task) (findings []string) {
 	}
 	for i := range f.nodes {
 		a.checkFate(i)
-		a.checkTask(i)
+		if a.f.nodes[i].Wait != nil {
+			a.checkWait(i)
+		} else {
+			a.checkTask(i)
+		}
 		a.checkForm(i)
 	}
 	a.checkMarks()
@@ -154,7 +158,8 @@ func (a *auditor) ended(in section) time.Time {
 // stopped reports whether a failure has stopped the run by that plan.
 func (a *auditor) stopped(plan int) bool {
 	for i, s := range a.r.Steps {
-		own := s.State == State(Failed) && !a.f.nodes[i].AllowFailure || s.State == State(Cancelled) && s.Released > 0
+		isAlone := s.State == State(Cancelled) && s.Released > 0 && a.f.nodes[i].Task != nil
+		own := s.State == State(Failed) && !a.f.nodes[i].AllowFailure || isAlone
 		if own && a.f.nodes[i].in == main && s.Decided <= plan {
 			return a.r.Stopped && a.f.Failure == FailureStop
 		}
@@ -191,7 +196,7 @@ func (a *auditor) checkForm(i int) {
 		a.say(i, "took branch %d, and has %d", s.Choice+1, len(n.Decide))
 	case s.Released > 0:
 		a.checkReleased(i)
-	case s.State == Active || s.State == State(Succeeded) && n.Task != nil:
+	case s.State == Active || s.State == State(Succeeded) && n.Decide == nil:
 		a.say(i, "is %s, and was not released", s.State)
 	case s.State == State(Failed) && s.Reason == "":
 		a.say(i, "is failed, and nothing says why")
@@ -208,7 +213,7 @@ func (a *auditor) checkReleased(i int) {
 		a.say(i, "is active, and the run has ended")
 	case s.Generation == 0:
 		a.say(i, "was released, and is of no generation")
-	case n.Task == nil || s.State == State(Skipped) || s.State == State(UpstreamFailed):
+	case n.Decide != nil || s.State == State(Skipped) && n.Wait == nil || s.State == State(UpstreamFailed):
 		a.say(i, "is %s, and was released", s.State)
 	}
 }

@@ -46,12 +46,13 @@ func (d Definition) validate() error {
 		},
 		func() error { return probe.Validate(zero) },
 		func() error { return task.ValidateText("description", d.Description, DescriptionLimit) },
-		d.validateParams,
+		func() error { return validateParams("params", d.Params) },
 		d.validateLimits,
 		func() error { return d.validateSteps(main, StepsLimit) },
 		func() error { return d.validateSteps(onFailure, AroundLimit) },
 		func() error { return d.validateSteps(finally, AroundLimit) },
 		d.validateIDs,
+		d.validateWaits,
 	})
 }
 
@@ -91,16 +92,17 @@ func isStepID(id string) bool {
 	return true
 }
 
-func (d Definition) validateParams() error {
-	if len(d.Params) > ParamsLimit {
-		return task.Invalid("params", "there are %d, at most %d are allowed", len(d.Params), ParamsLimit)
+// validateParams checks declarations in a field.
+func validateParams(field string, params []Param) error {
+	if len(params) > ParamsLimit {
+		return task.Invalid(field, "there are %d, at most %d are allowed", len(params), ParamsLimit)
 	}
 	var errs []error
 	seen := map[string]bool{}
-	for _, p := range d.Params {
-		errs = append(errs, task.Within("params."+p.Name, p.validate()))
+	for _, p := range params {
+		errs = append(errs, task.Within(field+"."+p.Name, p.validate()))
 		if seen[p.Name] {
-			errs = append(errs, task.Invalid("params."+p.Name, "is there twice"))
+			errs = append(errs, task.Invalid(field+"."+p.Name, "is there twice"))
 		}
 		seen[p.Name] = true
 	}
@@ -158,16 +160,46 @@ func (s Step) validate() error {
 		},
 		func() error {
 			switch {
-			case (s.Task == nil) == (len(s.Decide) == 0):
-				return task.Invalid("task", "a step has either a task or decide")
+			case s.kinds() != 1:
+				return task.Invalid("task", "a step has one of these: task, wait, decide")
 			case s.Task != nil:
 				return task.Within("task", validateTask(*s.Task))
+			case s.Wait != nil && !s.Wait.isOne():
+				return task.Invalid("wait", "a step waits for one of these: for, until, signal, approval")
+			case s.Wait != nil:
+				return task.Within("wait", s.Wait.validate())
 			case s.AllowFailure:
-				return task.Invalid("allow_failure", "is for a task, and this step decides")
+				return task.Invalid("allow_failure", "is for a task or a wait, and this step decides")
 			}
 			return s.validateChoices()
 		},
 	})
+}
+
+// kinds counts what a step is: one of three things.
+func (s Step) kinds() (n int) {
+	for _, is := range []bool{s.Task != nil, s.Wait != nil, len(s.Decide) > 0} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// validateWaits checks how many steps wait.
+func (d Definition) validateWaits() error {
+	n := 0
+	for in := range sections {
+		for _, s := range in.of(d) {
+			if s.Wait != nil {
+				n++
+			}
+		}
+	}
+	if n > WaitsLimit {
+		return task.Invalid("steps", "%d of them wait, at most %d may", n, WaitsLimit)
+	}
+	return nil
 }
 
 // validateTask checks the task of a step, but not its expressions.

@@ -46,7 +46,7 @@ func TestValidate_NamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 			"finally[0].needs[0]", "only others of it",
 		},
 		"a rule":  {workflow(Step{ID: "a", Rule: "sometimes", Task: work}), "steps[0].rule", "all_done"},
-		"neither": {workflow(Step{ID: "a"}), "steps[0].task", "either a task or decide"},
+		"neither": {workflow(Step{ID: "a"}), "steps[0].task", "one of these: task, wait, decide"},
 		"no type": {workflow(Step{ID: "a", Task: &task.Definition{}}), "steps[0].task.type", "missing"},
 		"a delay": {
 			workflow(Step{ID: "a", Task: &task.Definition{Type: "x", Delay: time.Second}}), "steps[0].task.delay", "cannot",

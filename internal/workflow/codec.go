@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,11 +11,12 @@ import (
 
 // The text of a run has a line for the run and one for each step:
 //
-//	1 <plans> <attempt> <phase> <marks> <begun> <closing>
+//	1 <plans> <attempt> <phase> <marks> <begun> <closing> "<signals as JSON>"
 //	b<generation>                                                blocked
 //	a<generation> <released> <at>                                active
 //	a<generation> <released> <at> 1 "<reason>"                   active, told to stop
-//	<verdict><generation> <released> <decided> <at> <choice> "<reason>"
+//	w<generation> <released> <at> <until>                        waiting
+//	<verdict><generation> <released> <decided> <at> <choice> <since> <until> "<reason>" "<output>"
 //
 // Numbers have base 36; times are ms since 1970. What is 0, or empty, at the end of a line is left out.
 const textVersion = "1"
@@ -22,7 +24,7 @@ const textVersion = "1"
 var (
 	phaseLetters = map[Phase]string{"": "n", PhaseMain: "m", PhaseOnFailure: "o", PhaseFinally: "f", PhaseEnded: "e"}
 	stateLetters = map[State]string{
-		Blocked: "b", Active: "a", State(Succeeded): "s", State(Failed): "f", State(Cancelled): "c", State(Skipped): "k",
+		Blocked: "b", Waiting: "w", Active: "a", State(Succeeded): "s", State(Failed): "f", State(Cancelled): "c", State(Skipped): "k",
 		State(UpstreamFailed): "u",
 	}
 	phases = inverse(phaseLetters)
@@ -56,7 +58,12 @@ func (r Run) Encode() string {
 	b := make([]byte, 0, 64+24*len(r.Steps))
 	b = appendNumbers(append(b, textVersion...), int64(r.Plans), int64(r.Attempt), keepZeros)
 	b = append(b, " "+phaseLetters[r.Phase]+" "+marks...)
-	b = append(appendNumbers(b, ms(r.Begun), ms(r.Closing)), '\n')
+	b = appendNumbers(b, ms(r.Begun), ms(r.Closing))
+	if len(r.Signals) > 0 {
+		text, _ := json.Marshal(r.Signals) // their data was valid JSON
+		b = strconv.AppendQuote(append(b, ' '), string(text))
+	}
+	b = append(b, '\n')
 	for _, s := range r.Steps {
 		b = append(s.append(b), '\n')
 	}
@@ -75,15 +82,22 @@ func (s StepRun) append(b []byte) []byte {
 		b = appendNumbers(b, int64(s.Released), ms(s.At), 1)
 	case s.State == Active:
 		return appendNumbers(b, int64(s.Released), ms(s.At))
-	case s.Reason == "":
-		return appendNumbers(b, int64(s.Released), int64(s.Decided), ms(s.At), int64(s.Choice))
+	case s.State == Waiting:
+		return appendNumbers(b, int64(s.Released), ms(s.At), ms(s.Until))
 	default:
-		b = appendNumbers(b, int64(s.Released), int64(s.Decided), ms(s.At), int64(s.Choice), keepZeros)
+		numbers := []int64{int64(s.Released), int64(s.Decided), ms(s.At), int64(s.Choice)}
+		if s.Reason != "" {
+			numbers = append(numbers, keepZeros)
+		}
+		b = appendNumbers(b, append(numbers, ms(s.Since), ms(s.Until))...)
 	}
-	if s.Reason == "" { // of a step that was told to stop by a release that did not write why
+	if s.Reason == "" && s.Output == "" { // also of a step told to stop by a release that did not write why
 		return b
 	}
-	return strconv.AppendQuote(append(b, ' '), s.Reason)
+	if b = strconv.AppendQuote(append(b, ' '), s.Reason); s.Output == "" {
+		return b
+	}
+	return strconv.AppendQuote(append(b, ' '), s.Output)
 }
 
 // keepZeros stands behind numbers that are written also if they are 0.
@@ -129,7 +143,8 @@ func DecodeRun(text string, steps int) (Run, error) {
 		return Run{}, fmt.Errorf("the text of the run has %d lines, not %d", len(lines), steps+1)
 	}
 	var r Run
-	f := fieldsOf(lines[0])
+	head, signals, hasSignals := strings.Cut(lines[0], ` "`)
+	f := fieldsOf(head)
 	if version := f.text(); version != textVersion {
 		return Run{}, fmt.Errorf("the text of the run is of version %.20q, which this release cannot read", version)
 	}
@@ -139,6 +154,15 @@ func DecodeRun(text string, steps int) (Run, error) {
 	r.Begun, r.Closing = f.time(), f.time()
 	for letter, is := range r.marks() {
 		*is = strings.Contains(marks, letter)
+	}
+	if hasSignals {
+		text, err := strconv.Unquote(`"` + signals)
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &r.Signals)
+		}
+		if err != nil {
+			return Run{}, fmt.Errorf("the text of the run has signals that cannot be read: %w", err)
+		}
 	}
 	r.Steps = make([]StepRun, 0, steps)
 	for i, text := range lines[1:] {
@@ -177,13 +201,30 @@ func decodeStep(text string) (s StepRun, _ error) {
 	case Blocked:
 	case Active:
 		s.Released, s.At, s.Stopping = f.number(), f.time(), f.number() == 1
+	case Waiting:
+		s.Released, s.At, s.Until = f.number(), f.time(), f.time()
+		s.Since = s.At
 	default:
 		s.Released, s.Decided, s.At, s.Choice = f.number(), f.number(), f.time(), f.number()
+		s.Since, s.Until = f.time(), f.time()
 	}
 	if quoted && f.err == nil {
-		s.Reason, f.err = strconv.Unquote(`"` + reason)
+		f.err = s.readTexts(`"` + reason)
 	}
 	return s, f.err
+}
+
+// readTexts reads the reason of a step, and its output.
+func (s *StepRun) readTexts(quoted string) error {
+	reason, err := strconv.QuotedPrefix(quoted)
+	if err != nil {
+		return err
+	}
+	if s.Reason, err = strconv.Unquote(reason); err != nil || len(reason) == len(quoted) {
+		return err
+	}
+	s.Output, err = strconv.Unquote(strings.TrimPrefix(quoted[len(reason):], " "))
+	return err
 }
 
 // fields reads the fields of a line. Those at its end can be left out.

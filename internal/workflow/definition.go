@@ -35,7 +35,7 @@ const (
 	FailureStop   Failure = "stop"   // the others are cancelled
 )
 
-// Step is a node of the graph of a workflow. It either is a task or decides.
+// Step is a node of the graph of a workflow. It has a task, waits, or decides.
 type Step struct {
 	ID           string
 	Needs        []string         // ids of steps that come before; none: it is released at once
@@ -43,6 +43,7 @@ type Step struct {
 	When         string           // an expression, for when the rule releases the step: false skips it; "": true
 	AllowFailure bool             // its failure counts as success, for what needs it and the run; cancelled does not
 	Task         *task.Definition // without name, delay and retention; its payload is JSON with expressions
+	Wait         *Wait
 	Decide       []Choice
 }
 
@@ -62,6 +63,7 @@ const (
 	NeedsLimit       = 200
 	EdgesLimit       = 10_000
 	ChoicesLimit     = 20
+	WaitsLimit       = 100 // steps that wait
 	ParamsLimit      = 50
 	AtOnceLimit      = 10_000
 	MaxRunsLimit     = 10_000

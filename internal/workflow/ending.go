@@ -74,7 +74,7 @@ func (p *planner) failure(i int) string {
 	if s.Reason != "" {
 		return why + ": " + s.Reason
 	}
-	if s.Released == 0 {
+	if s.Released == 0 || p.f.nodes[i].Task == nil {
 		return why
 	}
 	if t, _ := p.task(i); t.Error != "" {

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type node struct {
 	needs   []edge
 	when    *expr.Condition // nil: true
 	payload *expr.Template  // of a task
+	until   *expr.Template  // of one that waits until a moment
 	choices []*expr.Condition
 	reads   []int // the nodes that these expressions read
 }
@@ -54,6 +56,9 @@ func (f *Flow) StepID(i int) string { return f.nodes[i].ID }
 
 // Step returns a step by its index, and the section that it is in: steps, on_failure or finally.
 func (f *Flow) Step(i int) (_ Step, section string) { return f.nodes[i].Step, f.nodes[i].in.name() }
+
+// HasTask reports whether a step has a task once it is released.
+func (f *Flow) HasTask(i int) bool { return f.nodes[i].Task != nil }
 
 // Index returns the index of a step: Steps come first, then OnFailure, then Finally. ok is false if there is none.
 func (f *Flow) Index(id string) (i int, ok bool) {
@@ -270,7 +275,7 @@ func (f *Flow) checkReach() error {
 // released returns what a step may count as once its rule has released it.
 func (n *node) released() outcomes {
 	may := maySucceed | mayFail // it can be cancelled as well, which AllowFailure does not allow
-	if n.When != "" {
+	if n.When != "" || n.Wait != nil && n.Wait.OnTimeout == TimeoutSkip {
 		may |= maySkip
 	}
 	return may
@@ -375,8 +380,32 @@ func (f *Flow) compileStep(n *node, s expr.Scope) error {
 			reads = append(reads, payload.Steps()...)
 		}
 	}
+	if n.Wait != nil && n.Wait.Until != "" {
+		until, err := parseUntil(n.Wait.Until, s)
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			n.until = until
+			reads = append(reads, until.Steps()...)
+		}
+	}
 	n.reads = f.indices(reads)
 	return task.Join(errs...)
+}
+
+// parseUntil reads a moment with expressions. One without any is checked here.
+func parseUntil(text string, s expr.Scope) (*expr.Template, error) {
+	if !strings.Contains(text, "${{") {
+		if _, err := untilOf(text); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return nil, err
+	}
+	s.Texts = true
+	return expr.ParseTemplate("wait.until", raw, s)
 }
 
 // indices returns the indices of steps, each once, sorted.

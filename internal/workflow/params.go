@@ -175,21 +175,28 @@ func compact(raw json.RawMessage) []byte {
 // Bind returns the values of the params of a run, by name. given are those that its request has. Error: CodeInvalid,
 // in fields such as "params.day".
 func (d Definition) Bind(given map[string]json.RawMessage) (map[string]any, error) {
+	return bind("params", "the workflow", d.Params, given, paramsSize)
+}
+
+// bind returns values by name, as they were declared. of names in errors whose declarations they are.
+func bind(
+	field, of string, declared []Param, given map[string]json.RawMessage, limit int,
+) (map[string]any, error) {
 	size := 0
 	for name, raw := range given {
 		size += len(name) + len(raw)
 	}
-	if size > paramsSize {
-		return nil, task.Invalid("params", "are %d bytes long, at most %d are allowed", size, paramsSize)
+	if size > limit {
+		return nil, task.Invalid(field, "has %d bytes, at most %d are allowed", size, limit)
 	}
-	values := make(map[string]any, len(d.Params))
+	values := make(map[string]any, len(declared))
 	var errs []error
-	for _, p := range d.Params {
+	for _, p := range declared {
 		raw, has := given[p.Name]
 		switch {
 		case has:
 		case p.Required:
-			errs = append(errs, task.Invalid("params."+p.Name, "is missing: a run needs it"))
+			errs = append(errs, task.Invalid(field+"."+p.Name, "is missing: %s needs it", of))
 			continue
 		case p.Default == nil:
 			values[p.Name] = nil
@@ -199,26 +206,26 @@ func (d Definition) Bind(given map[string]json.RawMessage) (map[string]any, erro
 		}
 		v, err := p.value(raw)
 		if err != nil {
-			errs = append(errs, task.Invalid("params."+p.Name, "%v", err))
+			errs = append(errs, task.Invalid(field+"."+p.Name, "%v", err))
 			continue
 		}
 		values[p.Name] = v
 	}
 	for _, name := range sortedKeys(given) {
-		if !slices.ContainsFunc(d.Params, func(p Param) bool { return p.Name == name }) {
-			errs = append(errs, task.Invalid("params."+name, "is no param of the workflow: it has %s", d.paramNames()))
+		if !slices.ContainsFunc(declared, func(p Param) bool { return p.Name == name }) {
+			errs = append(errs, task.Invalid(field+"."+name, "is no param of %s: it has %s", of, namesOf(declared)))
 		}
 	}
 	return values, task.Join(errs...)
 }
 
-// paramNames returns the names of the params, for people.
-func (d Definition) paramNames() string {
-	if len(d.Params) == 0 {
+// namesOf returns the names of params, for people.
+func namesOf(params []Param) string {
+	if len(params) == 0 {
 		return "none"
 	}
-	names := make([]string, len(d.Params))
-	for i, p := range d.Params {
+	names := make([]string, len(params))
+	for i, p := range params {
 		names[i] = p.Name
 	}
 	return strings.Join(names, ", ")

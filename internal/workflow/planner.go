@@ -2,7 +2,10 @@ package workflow
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -61,8 +64,16 @@ type Task struct {
 
 // Ask is what somebody asked of a run.
 type Ask struct {
-	Do    Do
-	Steps []int // of DoRerun: from which steps on; none: from all that did not succeed
+	Do     Do
+	Steps  []int   // of DoRerun: from which steps on; none: from all that did not succeed. Of DoAnswer: which step
+	Signal *Signal // of DoSignal, without its time
+	Answer *Told   // of DoAnswer
+}
+
+// Told is an Answer to the approval of a step.
+type Told struct {
+	Generation int    // of the step
+	Output     string // the Answer as JSON
 }
 
 // Do is what can be asked of a run.
@@ -74,28 +85,44 @@ const (
 	DoPause  Do = "pause"  // until DoResume, or another attempt of the run
 	DoResume Do = "resume" // after a pause
 	DoRerun  Do = "rerun"  // of a run that has ended: it begins again
+	DoSignal Do = "signal" // is given, also to a run that has not begun
+	DoAnswer Do = "answer" // to the approval of a step
 )
 
 // NoAsk asks nothing of a run: it is planned anew.
 const NoAsk = ""
 
-// Encode returns an ask as a line without its line break: what to do, and the ids of steps, separated by blanks.
+// Encode returns an ask as a line without its line break: what to do, and the ids of steps, separated by blanks. A
+// signal follows as JSON, and an answer behind its generation.
 func (a Ask) Encode(f *Flow) string {
 	line := string(a.Do)
 	for _, i := range a.Steps {
 		line += " " + f.StepID(i)
+	}
+	switch {
+	case a.Signal != nil:
+		text, _ := json.Marshal(a.Signal) // its data was valid JSON
+		line += " " + string(text)
+	case a.Answer != nil:
+		line += fmt.Sprintf(" %d %s", a.Answer.Generation, a.Answer.Output)
 	}
 	return line
 }
 
 // ParseAsk reads what Encode wrote. ok is false for a line that this release cannot read, or that names no step.
 func (f *Flow) ParseAsk(line string) (a Ask, ok bool) {
-	words := strings.Fields(line)
-	if len(words) == 0 || !slices.Contains([]Do{DoPause, DoResume, DoRerun}, Do(words[0])) {
+	do, rest, _ := strings.Cut(line, " ")
+	switch a.Do = Do(do); a.Do {
+	case DoPause, DoResume, DoRerun:
+	case DoSignal:
+		a.Signal = &Signal{}
+		return a, json.Unmarshal([]byte(rest), a.Signal) == nil && a.Signal.Name != ""
+	case DoAnswer:
+		return f.parseAnswer(rest)
+	default:
 		return a, false
 	}
-	a.Do = Do(words[0])
-	for _, id := range words[1:] {
+	for _, id := range strings.Fields(rest) {
 		i, known := f.Index(id)
 		if !known {
 			return a, false
@@ -103,6 +130,18 @@ func (f *Flow) ParseAsk(line string) (a Ask, ok bool) {
 		a.Steps = append(a.Steps, i)
 	}
 	return a, true
+}
+
+// parseAnswer reads the step, its generation and the Answer.
+func (f *Flow) parseAnswer(text string) (a Ask, ok bool) {
+	words := strings.SplitN(text, " ", 3)
+	if len(words) != 3 {
+		return a, false
+	}
+	i, known := f.Index(words[0])
+	generation, err := strconv.Atoi(words[1])
+	told := StepRun{Output: words[2]}
+	return Ask{Do: DoAnswer, Steps: []int{i}, Answer: &Told{generation, words[2]}}, known && err == nil && told.Answer() != nil
 }
 
 // Plan is what follows. All of it takes effect at once, or nothing.
@@ -140,7 +179,9 @@ type planner struct {
 	run    *Run // plan.Run
 	tasks  map[int]Task
 	memo   *Memo
-	active int // steps
+	active int // steps with tasks
+	// answers are those to approvals, by step: of several of the same generation, the first.
+	answers map[int]Told
 }
 
 // Next returns what follows in a run. It changes nothing of its arguments.
@@ -168,8 +209,11 @@ func Next(f *Flow, r Run, in Input) Plan {
 }
 
 func newPlanner(f *Flow, r Run, in Input) *planner {
-	r.Steps = append([]StepRun{}, r.Steps...)
-	p := &planner{f: f, in: in, plan: Plan{Run: r, Room: in.Room}, tasks: make(map[int]Task, len(in.Tasks)), memo: in.Memo}
+	r.Steps, r.Signals = slices.Clone(r.Steps), slices.Clip(r.Signals)
+	p := &planner{
+		f: f, in: in, plan: Plan{Run: r, Room: in.Room}, tasks: make(map[int]Task, len(in.Tasks)), memo: in.Memo,
+		answers: make(map[int]Told),
+	}
 	p.run = &p.plan.Run
 	if p.memo == nil {
 		p.memo = &Memo{}
@@ -206,12 +250,28 @@ func (p *planner) ask(a Ask) {
 		p.run.Paused = true
 	case DoResume:
 		p.run.Paused = false
+	case DoSignal:
+		if _, given := p.run.signal(a.Signal.Name); !given && slices.Contains(p.f.SignalNames(), a.Signal.Name) {
+			given := *a.Signal
+			given.At = p.in.Now
+			p.run.Signals = append(p.run.Signals, given)
+		}
+	case DoAnswer:
+		i := a.Steps[0]
+		if _, answered := p.answers[i]; !answered && a.Answer.Generation == p.run.Steps[i].Generation {
+			p.answers[i] = *a.Answer
+		}
 	}
 }
 
-// observe gives an active step the verdict of its task, if that has ended.
+// observe gives an active step the verdict of its task, if that has ended, and one that waits its own.
 func (p *planner) observe(i int) {
-	if p.run.Steps[i].State != Active {
+	switch p.run.Steps[i].State {
+	case Waiting:
+		p.goOn(i)
+		return
+	case Active:
+	default:
 		return
 	}
 	switch t, known := p.tasks[i]; {
@@ -269,12 +329,24 @@ func (p *planner) bound() time.Time {
 	return p.run.Closing.Add(p.f.EffectiveClosing())
 }
 
-// nextBound returns when the bound of the phase is over; zero if it is over, or the run has ended.
-func (p *planner) nextBound() time.Time {
-	if bound := p.bound(); p.run.Phase != PhaseEnded && bound.After(p.in.Now) {
-		return bound
+// nextBound returns when the bound of the phase is over, or a step has waited long enough; zero if all of these times
+// are over, or the run has ended.
+func (p *planner) nextBound() (next time.Time) {
+	if p.run.Phase == PhaseEnded {
+		return next
 	}
-	return time.Time{}
+	times := []time.Time{p.bound()}
+	for _, s := range p.run.Steps {
+		if s.State == Waiting {
+			times = append(times, s.Until)
+		}
+	}
+	for _, at := range times {
+		if at.After(p.in.Now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
 }
 
 // stop cancels the steps of a section that have no verdict. The tasks of those that are active are told to stop, some
@@ -287,7 +359,7 @@ func (p *planner) stop(in section, reason string) {
 		case s.State == Active && s.Released == p.run.Plans:
 			p.takeBack(i)
 			p.decide(i, Cancelled, reason)
-		case s.State == Blocked:
+		case s.State == Blocked || s.State == Waiting:
 			p.decide(i, Cancelled, reason)
 		case s.State == Active && !s.Stopping && len(p.plan.Stop) == StopsAtOnce:
 			p.plan.More = true

@@ -1,8 +1,10 @@
 package workflow
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow/expr"
@@ -50,7 +52,9 @@ func (p *planner) know(steps []int) (v expr.Values, known bool) {
 	for _, i := range steps {
 		s := p.run.Steps[i]
 		step := expr.Step{State: string(s.State), Error: s.Reason}
-		if s.Released > 0 {
+		if n := &p.f.nodes[i]; n.Wait != nil {
+			step.Output = p.run.outputOf(n, s)
+		} else if s.Released > 0 {
 			t, has := p.task(i)
 			known = known && has
 			step.Task, step.Attempt, step.Output = p.refOf(i).ID, t.Attempt, t.Result
@@ -89,6 +93,7 @@ type outcome struct {
 	err     error // one cannot be evaluated, which is the failure of the step
 	skips   bool  // its condition is false
 	choice  int   // of one that decides
+	until   time.Time
 	payload []byte
 	bytes   int // of what they read, and of the payload
 	work    int // in units of expr.CostLimit
@@ -108,6 +113,8 @@ func (p *planner) evaluate(i int, v expr.Values) {
 		p.decide(i, Failed, is.err.Error())
 	case is.skips:
 		p.decide(i, Skipped, "its condition is false")
+	case p.f.nodes[i].Wait != nil:
+		p.wait(i, is.until)
 	case p.f.nodes[i].Task == nil:
 		p.decide(i, Succeeded, "")
 		p.run.Steps[i].Choice = is.choice
@@ -131,7 +138,13 @@ func (p *planner) outcomeOf(i int, v expr.Values) (is outcome) {
 			return is
 		}
 	}
-	if n.Task == nil {
+	switch {
+	case n.until != nil:
+		is.until, is.err = n.evalUntil(v)
+		return is
+	case n.Wait != nil:
+		return is
+	case n.Task == nil:
 		is.choice, is.err = n.choose(v)
 		return is
 	}
@@ -146,13 +159,26 @@ func (p *planner) outcomeOf(i int, v expr.Values) (is outcome) {
 func (p *planner) checkOutputs(steps []int) error {
 	for _, i := range steps {
 		s := p.run.Steps[i]
-		if s.State == State(Succeeded) && s.Released > 0 && p.tasks[i].State != task.Succeeded {
+		if s.State == State(Succeeded) && p.f.nodes[i].Task != nil && p.tasks[i].State != task.Succeeded {
 			const text = "the task of step %[1]s, which succeeded, is gone with its output: " +
 				"dtsctl flow rerun %[2]s --from %[1]s runs it again"
 			return fmt.Errorf(text, p.f.nodes[i].ID, p.in.About.ID)
 		}
 	}
 	return nil
+}
+
+// evalUntil returns the moment until which a step waits.
+func (n *node) evalUntil(v expr.Values) (until time.Time, _ error) {
+	raw, err := n.until.Eval(v, UntilLimit)
+	if err != nil {
+		return until, err
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return until, fmt.Errorf("wait.until: %w", err)
+	}
+	return untilOf(text)
 }
 
 // choose returns the number of the branch that a step chooses; that of its branches if it chooses none.

@@ -10,7 +10,7 @@ func (p *planner) reset() {
 			p.run.Steps[i] = StepRun{State: Blocked, Generation: p.run.Steps[i].Generation}
 		}
 	}
-	*p.run = Run{Plans: p.run.Plans, Attempt: p.run.Attempt, Steps: p.run.Steps}
+	*p.run = Run{Plans: p.run.Plans, Attempt: p.run.Attempt, Signals: p.run.Signals, Steps: p.run.Steps}
 }
 
 // again says of each step whether it runs again. These steps do:

@@ -33,11 +33,12 @@ type State string
 // The states of a step that has no verdict.
 const (
 	Blocked State = "blocked" // not released
+	Waiting State = "waiting" // it waits as its Wait says
 	Active  State = "active"  // its task is there, and has not ended
 )
 
 // Final reports whether a step has a verdict.
-func (s State) Final() bool { return s != Blocked && s != Active }
+func (s State) Final() bool { return s != Blocked && s != Waiting && s != Active }
 
 // Run is what is known of an execution of a workflow. Times are in whole ms.
 type Run struct {
@@ -50,19 +51,23 @@ type Run struct {
 	Late      bool      // its deadline is over
 	Stopped   bool      // a failure has stopped it
 	Paused    bool      // no step of the phase main is released
+	Signals   []Signal  // that it was given, the oldest first
 	Steps     []StepRun // in the order of Flow
 }
 
 // StepRun is what is known of a step in a run.
 type StepRun struct {
 	State      State
-	Generation int       // how often it was released
-	Released   int       // in which plan it was released; 0: in none
+	Generation int       // how often it was released, or began to wait
+	Released   int       // in which plan it was released, or began to wait; 0: in none
 	Decided    int       // in which plan it got its verdict; 0: in none
 	At         time.Time // of its newest change; zero while it is blocked
 	Stopping   bool      // while active: its task was told to stop, and Reason says why
 	Choice     int       // of one that decides and succeeded: the number of its branch, from 0
+	Since      time.Time // of one that waits or has waited: when it began to
+	Until      time.Time // of one that waits or has waited: until when at most; zero: until the run ends
 	Reason     string    // why, if what it needs does not say it; at most ReasonLimit bytes
+	Output     string    // of an approval that was answered: an Answer as JSON
 }
 
 // ReasonLimit is the length, in bytes, of the longest Reason. The error of an expression that is longer is cut.

@@ -16,7 +16,7 @@ import (
 // anyFlow returns a random workflow of up to that many steps.
 func anyFlow(t *testing.T, random *rand.Rand, most int) *workflow.Flow {
 	t.Helper()
-	f, err := workflow.Compile(flowtest.Any(random, most))
+	f, err := workflow.Compile(flowtest.AnyThatWaits(random, most))
 	testkit.Must(t, err)
 	return f
 }
@@ -123,7 +123,10 @@ func (w *world) checkPlan(p workflow.Plan) {
 	if (p.End != nil) != (p.Run.Phase == workflow.PhaseEnded) {
 		w.t.Fatalf("in phase %s the end of the run is %v", p.Run.Phase, p.End)
 	}
-	if asks := len(w.active()) + len(w.ended); p.End == nil && asks == 0 && !p.More && !p.Run.Paused {
+	isMoved := p.More || p.Run.Paused || slices.ContainsFunc(p.Run.Steps, func(s workflow.StepRun) bool {
+		return s.State == workflow.Waiting // somebody answers, or p.Look comes
+	})
+	if p.End == nil && len(w.active())+len(w.ended) == 0 && !isMoved {
 		w.t.Fatalf("nothing plans the run again:\n%s", p.Run.Encode())
 	}
 }
@@ -154,6 +157,39 @@ func (w *world) end(i int) {
 	w.ended = append(w.ended, i)
 }
 
+// answer gives a signal, or answers the approval of a step that waits: always the same for a seed of fates.
+func (w *world) answer() {
+	for i, s := range w.r.Steps {
+		step, _ := w.f.Step(i)
+		if s.State != workflow.Waiting || w.random.IntN(3) > 0 {
+			continue
+		}
+		if wait := step.Wait; wait.Approval != nil {
+			output := `{"approved":true,"by":"ann"}`
+			if w.fates(i, s.Generation).State == task.Failed {
+				output = `{"approved":false,"note":"no"}`
+			}
+			told := &workflow.Told{Generation: s.Generation, Output: output}
+			w.ask(workflow.Ask{Do: workflow.DoAnswer, Steps: []int{i}, Answer: told})
+		}
+	}
+	if w.random.IntN(4) == 0 { // early or late, and again
+		name := flowtest.Signals[w.random.IntN(len(flowtest.Signals))]
+		w.ask(workflow.Ask{Do: workflow.DoSignal, Signal: &workflow.Signal{Name: name, Data: []byte(`{"n":2}`)}})
+	}
+}
+
+// ask asks something of the run, as a line.
+func (w *world) ask(a workflow.Ask) {
+	w.t.Helper()
+	line := a.Encode(w.f)
+	read, ok := w.f.ParseAsk(line)
+	if !ok || !reflect.DeepEqual(read, a) {
+		w.t.Fatalf("%q is read as %+v, want %+v", line, read, a)
+	}
+	w.asks = append(w.asks, read)
+}
+
 // run plans and ends tasks in any order until the run has ended.
 func (w *world) run(meanwhile func()) {
 	w.t.Helper()
@@ -170,6 +206,7 @@ func (w *world) run(meanwhile func()) {
 				}
 			}
 		}
+		w.answer()
 		meanwhile()
 	}
 	w.t.Fatalf("the run hangs:\n%s", w.r.Encode())
@@ -244,6 +281,8 @@ func TestNext_EndsEachRunAsTheAuditSays(t *testing.T) {
 					w.now = w.now.Add(workflow.DefaultDeadline)
 				case 4:
 					w.now = w.now.Add(workflow.DefaultClosing)
+				case 6:
+					w.now = w.now.Add(time.Hour)
 				case 5:
 					w.lose(random.IntN(len(w.tasks)))
 				}

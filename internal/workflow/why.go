@@ -23,6 +23,10 @@ func (f *Flow) Why(r Run, i int, isFull bool) string {
 		return f.whySkipped(r, n, s)
 	case s.State == State(Cancelled) && s.Released == 0:
 		return "was not released: " + cmp.Or(s.Reason, f.whyStops(r, n.in, s.At))
+	case s.State == Waiting:
+		return n.Wait.whyWaits(s)
+	case s.State == State(Succeeded) && s.Output != "":
+		return s.Answer().String()
 	case s.State == Active && s.Stopping:
 		return "was told to stop: " + s.Reason
 	case s.State == State(Succeeded) && n.Decide != nil:

@@ -81,11 +81,24 @@ var askCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, l
 
 // AskRun asks something of a run of a workflow that runs, as workflow.Ask.Encode writes it. Its leader does it. With
 // workflow.NoAsk it only plans the run, which may wait for its begin. Errors: CodeTaskNotFound, CodeNotRunning,
-// CodeUnavailable.
+// CodeUnavailable; also if its leader has not done much that was asked before.
 func (s *Tasks) AskRun(ctx context.Context, run task.Ref, ask string) error {
+	return s.askRun(ctx, run, ask, false)
+}
+
+// AskEarly is AskRun also of a run that has not begun: its leader does it when the run begins. Errors: as of AskRun.
+func (s *Tasks) AskEarly(ctx context.Context, run task.Ref, ask string) error {
+	return s.askRun(ctx, run, ask, true)
+}
+
+func (s *Tasks) askRun(ctx context.Context, run task.Ref, ask string, early bool) error {
 	_, err := redisx.Run(ctx, s.l.DB, lua.AskRun{
-		States: s.l.KeysOf(run).States(), Member: run, Ask: ask, Wake: s.l.WakeOf(run),
+		States: s.l.KeysOf(run).States(), Member: run, Ask: ask, Early: early, Wake: s.l.WakeOf(run),
 	})
+	if redisx.RefusedWith(err, lua.CodeFull) {
+		const message = "much was asked of run %q that its leader has not done yet: try again in some seconds"
+		return task.Errorf(task.CodeUnavailable, message, run.ID)
+	}
 	return publicError(err, askCodes, run)
 }
 

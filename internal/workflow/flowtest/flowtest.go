@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
@@ -15,12 +16,52 @@ import (
 // conditions, and steps that decide. The payloads of its tasks, of type custom, are objects, some of them with
 // expressions. Conditions and payloads may read outputs, whose field n is a number.
 func Any(random *rand.Rand, most int) workflow.Definition {
+	return define(random, most, func(*workflow.Step) {})
+}
+
+// AnyThatWaits is Any with steps that wait: for up to three seconds, for one of the Signals, and for approvals. Timeouts
+// are an hour.
+func AnyThatWaits(random *rand.Rand, most int) workflow.Definition {
+	return define(random, most, func(s *workflow.Step) {
+		if random.IntN(4) == 0 {
+			s.Task, s.Wait = nil, wait(random)
+		}
+	})
+}
+
+// Signals are the names of all signals for which steps wait.
+var Signals = []string{"one", "two"}
+
+func wait(random *rand.Rand) *workflow.Wait {
+	w := &workflow.Wait{}
+	switch random.IntN(4) {
+	case 0:
+		w.For = time.Duration(1+random.IntN(3000)) * time.Millisecond
+		return w
+	case 1:
+		w.Until = "${{ run.started }}"
+		return w
+	case 2:
+		w.Signal = Signals[random.IntN(len(Signals))]
+	default:
+		w.Approval = &workflow.Approval{}
+	}
+	if random.IntN(2) == 0 {
+		w.Timeout = time.Hour
+		w.OnTimeout = []workflow.OnTimeout{
+			"", workflow.TimeoutFail, workflow.TimeoutSkip, workflow.TimeoutContinue,
+		}[random.IntN(4)]
+	}
+	return w
+}
+
+func define(random *rand.Rand, most int, alter func(*workflow.Step)) workflow.Definition {
 	for {
 		d := workflow.Definition{
 			Ref: task.Ref{Namespace: task.DefaultNamespace, ID: "any"}, AtOnce: random.IntN(4) * random.IntN(3),
-			Steps:     steps(random, "s", 1+random.IntN(most)),
-			OnFailure: steps(random, "o", random.IntN(3)),
-			Finally:   steps(random, "f", random.IntN(3)),
+			Steps:     steps(random, "s", 1+random.IntN(most), alter),
+			OnFailure: steps(random, "o", random.IntN(3), alter),
+			Finally:   steps(random, "f", random.IntN(3), alter),
 		}
 		if random.IntN(4) == 0 {
 			d.Failure = workflow.FailureStop
@@ -36,10 +77,11 @@ func Any(random *rand.Rand, most int) workflow.Definition {
 	}
 }
 
-func steps(random *rand.Rand, prefix string, n int) []workflow.Step {
+func steps(random *rand.Rand, prefix string, n int, alter func(*workflow.Step)) []workflow.Step {
 	all := make([]workflow.Step, n)
 	for i := range all {
 		all[i] = step(random, all[:i])
+		alter(&all[i])
 		all[i].ID = fmt.Sprint(prefix, i)
 	}
 	for i := range all {
@@ -85,7 +127,7 @@ func decideAt(random *rand.Rand, all []workflow.Step, at int) {
 	if len(behind) == 0 {
 		return
 	}
-	s.Task, s.AllowFailure = nil, false
+	s.Task, s.Wait, s.AllowFailure = nil, nil, false
 	when := fmt.Sprintf(`run.attempt == %d`, 1+random.IntN(2))
 	s.Decide = []workflow.Choice{{When: when, Then: behind[:1]}, {Then: behind[random.IntN(len(behind)):]}}
 }

@@ -153,13 +153,7 @@ func definitionOf(in words.Workflow, namespace string) (workflow.Definition, err
 		Closing: r.span("closing", in.Closing), Retention: r.span("retention", in.Retention), AtOnce: in.AtOnce,
 		MaxRuns: in.MaxRuns, Output: in.Output,
 	}
-	for _, name := range slices.Sorted(maps.Keys(in.Params)) {
-		p := in.Params[name]
-		d.Params = append(d.Params, workflow.Param{
-			Name: name, Type: expr.Type(p.Type), Required: p.Required, Default: p.Default, Enum: p.Enum,
-			Pattern: p.Pattern, Min: p.Min, Max: p.Max,
-		})
-	}
+	d.Params = paramsOf(in.Params)
 	for _, list := range []struct {
 		name string
 		in   []words.Step
@@ -174,6 +168,18 @@ func definitionOf(in words.Workflow, namespace string) (workflow.Definition, err
 	return d, task.Join(r.errs...)
 }
 
+// paramsOf are declarations, sorted by their names.
+func paramsOf(in map[string]words.Param) (out []workflow.Param) {
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		p := in[name]
+		out = append(out, workflow.Param{
+			Name: name, Type: expr.Type(p.Type), Required: p.Required, Default: p.Default, Enum: p.Enum,
+			Pattern: p.Pattern, Min: p.Min, Max: p.Max,
+		})
+	}
+	return out
+}
+
 // stepOf is the step. Error: CodeInvalid for durations and where it may run, in fields such as "task.timeout".
 func stepOf(in words.Step) (workflow.Step, error) {
 	s := workflow.Step{
@@ -181,6 +187,12 @@ func stepOf(in words.Step) (workflow.Step, error) {
 	}
 	for _, c := range in.Decide {
 		s.Decide = append(s.Decide, workflow.Choice{When: c.When, Then: c.Then})
+	}
+	if in.Wait != nil {
+		var err error
+		if s.Wait, err = waitOf(*in.Wait); err != nil {
+			return s, task.Within("wait", err)
+		}
 	}
 	t := in.Task
 	if t == nil {
@@ -225,11 +237,17 @@ func textOf(d workflow.Definition) words.Workflow {
 		Closing: span(d.Closing), Retention: span(d.Retention), AtOnce: d.AtOnce, MaxRuns: d.MaxRuns, Output: d.Output,
 		Steps: textsOf(d.Steps), OnFailure: textsOf(d.OnFailure), Finally: textsOf(d.Finally),
 	}
-	for _, p := range d.Params {
-		if out.Params == nil {
-			out.Params = make(map[string]words.Param, len(d.Params))
-		}
-		out.Params[p.Name] = words.Param{
+	out.Params = textsOfParams(d.Params)
+	return out
+}
+
+func textsOfParams(params []workflow.Param) map[string]words.Param {
+	if len(params) == 0 {
+		return nil
+	}
+	out := make(map[string]words.Param, len(params))
+	for _, p := range params {
+		out[p.Name] = words.Param{
 			Type: string(p.Type), Required: p.Required, Default: p.Default, Enum: p.Enum, Pattern: p.Pattern, Min: p.Min,
 			Max: p.Max,
 		}
@@ -268,6 +286,7 @@ func textsOf(steps []workflow.Step) (out []words.Step) {
 		for _, c := range s.Decide {
 			text.Decide = append(text.Decide, words.Choice{When: c.When, Then: c.Then})
 		}
+		text.Wait = textOfWait(s.Wait)
 		if t := s.Task; t != nil {
 			text.Task = &words.Task{
 				Type: t.Type, Queue: t.Queue, Payload: t.Payload, Timeout: span(t.Timeout), Retry: retryOf(t.Retry),

@@ -28,6 +28,9 @@ const all = `{"params": {"day": "2026-11-25"}, "definition": {
 			"route": {"by": "hash", "key": "tenant-7", "sticky": "require"}}},
 		{"id": "choose", "needs": ["list"], "rule": "success", "when": "true", "decide": [
 			{"when": "params.size > 5", "then": ["large"]}, {"then": []}]},
+		{"id": "rest", "wait": {"for": "1h30m"}}, {"id": "noon", "wait": {"until": "${{ params.day }}T12:00:00Z"}},
+		{"id": "paid", "wait": {"signal": "paid", "timeout": "48h", "on_timeout": "skip"}},
+		{"id": "ok", "wait": {"approval": {"by": ["ops"], "form": {"amount": {"type": "integer", "max": 77.5}}}}},
 		{"id": "large", "needs": ["choose"], "allow_failure": true, "task": {"type": "noop"}}],
 	"on_failure": [{"id": "alert", "task": {"type": "noop"}}], "finally": [{"id": "tidy", "task": {"type": "noop"}}],
 	"output": {"n":"${{ steps.list.output }}"}}}`
@@ -53,7 +56,7 @@ func TestParse_ReadsWhatEncodeWrites(t *testing.T) {
 	}
 	for _, word := range []string{
 		"closing", "max_runs", "fair_weight", "b,a", "gpu,mem", "77", "tenant-7", "require", "allow_failure", "1m30s",
-		"on_failure", "9.5",
+		"on_failure", "9.5", "1h30m", "T12:00", "on_timeout", "ops", "77.5",
 	} {
 		if !strings.Contains(written, word) {
 			t.Errorf("%s is not in %s", word, written)
@@ -67,16 +70,18 @@ func TestParseStart_NamesTheField(t *testing.T) {
 	const wish = `{"definition": {"steps": [{"id": "a", "task": {"type": "x", "prefer": [{"select": "a", "weight": 0}]` +
 		`}}]}}`
 	const route = `{"definition": {"steps": [{"id": "a", "task": {"type": "x", "route": {"by": "hash"}}}]}}`
+	const waits = `{"definition": {"steps": [{"id": "a", "wait": {"for": "soon"}}]}}`
 	for payload, want := range map[string]string{
 		`{"definition": {"steps": [], "deadline": "soon"}}`: "payload.definition.deadline",
 		`{"definition": {"step": []}}`:                      "payload",
 		`{"workflow": "etl", "definition": {"steps": []}}`:  "payload",
-		`{"workflow": "a@b"}`:                               "payload.workflow",
-		`{}`:                                                "payload",
-		`[]`:                                                "payload",
-		timeout:                                             "payload.definition.steps[0].task.timeout",
-		wish:                                                "payload.definition.steps[0].task.prefer[0].weight",
-		route:                                               "payload.definition.steps[0].task.route.key",
+		waits:                 "payload.definition.steps[0].wait.for",
+		`{"workflow": "a@b"}`: "payload.workflow",
+		`{}`:                  "payload",
+		`[]`:                  "payload",
+		timeout:               "payload.definition.steps[0].task.timeout",
+		wish:                  "payload.definition.steps[0].task.prefer[0].weight",
+		route:                 "payload.definition.steps[0].task.route.key",
 	} {
 		_, err := text.ParseStart("default", []byte(payload))
 		if err == nil || !strings.HasPrefix(err.Error(), want+":") {

@@ -40,7 +40,24 @@ type Step struct {
 	When         string   `json:"when,omitempty"`
 	AllowFailure bool     `json:"allow_failure,omitempty"`
 	Task         *Task    `json:"task,omitempty"`
+	Wait         *Wait    `json:"wait,omitempty"`
 	Decide       []Choice `json:"decide,omitempty"`
+}
+
+// Wait is a workflow.Wait.
+type Wait struct {
+	For       string    `json:"for,omitempty"`
+	Until     string    `json:"until,omitempty"`
+	Signal    string    `json:"signal,omitempty"`
+	Approval  *Approval `json:"approval,omitempty"`
+	Timeout   string    `json:"timeout,omitempty"`
+	OnTimeout string    `json:"on_timeout,omitempty"`
+}
+
+// Approval is a workflow.Approval.
+type Approval struct {
+	By   []string         `json:"by,omitempty"`
+	Form map[string]Param `json:"form,omitempty"`
 }
 
 // Choice is a workflow.Choice.

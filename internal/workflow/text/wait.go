@@ -1,0 +1,34 @@
+package text
+
+import (
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+	"github.com/dts-sched/dts/internal/workflow/words"
+)
+
+// waitOf is what a step waits for. Error: CodeInvalid for durations, in fields such as "timeout".
+func waitOf(in words.Wait) (*workflow.Wait, error) {
+	var r reader
+	out := &workflow.Wait{
+		For: r.span("for", in.For), Until: in.Until, Signal: in.Signal, Timeout: r.span("timeout", in.Timeout),
+		OnTimeout: workflow.OnTimeout(in.OnTimeout),
+	}
+	if a := in.Approval; a != nil {
+		out.Approval = &workflow.Approval{By: a.By, Form: paramsOf(a.Form)}
+	}
+	return out, task.Join(r.errs...)
+}
+
+// textOfWait writes what a step waits for; nil for nothing.
+func textOfWait(w *workflow.Wait) *words.Wait {
+	if w == nil {
+		return nil
+	}
+	out := &words.Wait{
+		For: span(w.For), Until: w.Until, Signal: w.Signal, Timeout: span(w.Timeout), OnTimeout: string(w.OnTimeout),
+	}
+	if a := w.Approval; a != nil {
+		out.Approval = &words.Approval{By: a.By, Form: textsOfParams(a.Form)}
+	}
+	return out
+}
