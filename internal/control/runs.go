@@ -147,6 +147,11 @@ func (c *Control) ask(ctx context.Context, who Caller, operation, id string, do 
 	if err := c.store.Tasks.AskRun(ctx, ref, workflow.Ask{Do: do}.Encode(run.Flow)); err != nil {
 		return Run{}, err
 	}
+	return c.readAsked(ctx, ref)
+}
+
+// readAsked reads a run once its leader has done what was asked of it, or after askPatience.
+func (c *Control) readAsked(ctx context.Context, ref task.Ref) (Run, error) {
 	for since := clock.Now(); clock.Since(since) < askPatience; {
 		asks, err := c.store.Partitions.At(c.store.PartitionOf(ref)).AsksOf(ctx, ref)
 		if err != nil || asks == "" || clock.Sleep(ctx, askPause) != nil {
@@ -239,7 +244,7 @@ func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _
 		return run, err
 	}
 	for line := range strings.Lines(read.Asks) {
-		run.Asked = append(run.Asked, strings.TrimSuffix(line, "\n"))
+		run.Asked = append(run.Asked, workflow.Words(strings.TrimSuffix(line, "\n")))
 	}
 	switch {
 	case run.Workflow == "":

@@ -92,6 +92,16 @@ var catalogue = map[task.Code]entry{
 		meaning: "the workflow never had the revision, or it is not kept any more",
 		help:    "`dtsctl flow history` shows the revisions that are kept.",
 	},
+	workflow.CodeSignalGiven: {
+		status: http.StatusConflict, title: "The run has the signal already",
+		meaning: "a run can be given each signal once, and has it with other data",
+		help:    "`dtsctl flow show` shows the signals that the run has, and who has given them.",
+	},
+	workflow.CodeStepNotWaiting: {
+		status: http.StatusConflict, title: "The step waits for no answer",
+		meaning: "the step has not begun to wait for an approval, or has its verdict",
+		help:    "`dtsctl flow show` shows what each step waits for.",
+	},
 	task.CodeStep: {
 		status: http.StatusConflict, title: "The task is a step of a run",
 		meaning: "a step of a run of a workflow is retried and changed with its run only",

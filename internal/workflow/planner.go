@@ -132,6 +132,21 @@ func (f *Flow) ParseAsk(line string) (a Ask, ok bool) {
 	return a, true
 }
 
+// Words returns of what Encode wrote what is for people: "pause", "signal paid", "answer ok".
+func Words(line string) string {
+	do, rest, _ := strings.Cut(line, " ")
+	switch Do(do) {
+	case DoSignal:
+		var s Signal
+		_ = json.Unmarshal([]byte(rest), &s) // of what cannot be read, the name is ""
+		return do + " " + s.Name
+	case DoAnswer:
+		step, _, _ := strings.Cut(rest, " ")
+		return do + " " + step
+	}
+	return line
+}
+
 // parseAnswer reads the step, its generation and the Answer.
 func (f *Flow) parseAnswer(text string) (a Ask, ok bool) {
 	words := strings.SplitN(text, " ", 3)

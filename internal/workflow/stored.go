@@ -11,6 +11,8 @@ const (
 	CodeNotFound         task.Code = "workflow_not_found"          // the namespace has no workflow with this id
 	CodeChanged          task.Code = "workflow_changed"            // its revision is not the expected one
 	CodeRevisionNotFound task.Code = "workflow_revision_not_found" // it has no such revision any more
+	CodeSignalGiven      task.Code = "signal_given"                // the run has the signal already, with other data
+	CodeStepNotWaiting   task.Code = "step_not_waiting"            // the step of a run waits for no answer
 )
 
 // Stored is a workflow that was put under a name.

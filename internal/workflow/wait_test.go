@@ -215,6 +215,19 @@ func TestApproval_BindsItsForm(t *testing.T) {
 	}
 }
 
+func TestWords_SayWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	f := tell(t, workflow(step("a"), waitStep("ok", Wait{Approval: &Approval{}}))).f
+	for want, ask := range map[string]Ask{
+		"pause": {Do: DoPause}, "signal paid": signalled("paid", `{"a b":1}`, "ann"),
+		"answer ok": answered(1, 1, `{"approved":true,"note":"a b"}`), "rerun a ok": {Do: DoRerun, Steps: []int{0, 1}},
+	} {
+		if got := Words(ask.Encode(f)); got != want {
+			t.Errorf("of %s it says %q, want %q", ask.Encode(f), got, want)
+		}
+	}
+}
+
 // The audit finds verdicts that nothing gave.
 func TestAudit_OfStepsThatWait(t *testing.T) {
 	t.Parallel()

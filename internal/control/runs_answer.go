@@ -1,0 +1,173 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
+)
+
+// SignalRun gives a run a signal for which steps of it wait, or will. A run that has not begun keeps it. A signal that
+// the run has, with the same data, is harmless. data is JSON of at most workflow.DataLimit bytes; nil is null.
+// Errors: those of GetRun; CodeInvalid; CodeNotRunning for a run that has ended; workflow.CodeSignalGiven.
+func (c *Control) SignalRun(ctx context.Context, who Caller, id, name string, data json.RawMessage) (Run, error) {
+	ref := who.Ref(id)
+	if _, err := c.begin(ctx, who, "signalRun", ref); err != nil {
+		return Run{}, err
+	}
+	run, err := c.readRun(ctx, ref)
+	if err != nil {
+		return Run{}, err
+	}
+	signal := workflow.Signal{Name: name, By: who.By()}
+	if signal.Data, err = checkSignal(run, name, data); err != nil {
+		return Run{}, err
+	}
+	if given, is := run.Run.IsGiven(name); is {
+		return run, checkGiven(run, given, signal)
+	}
+	if run.Task.State.Final() {
+		const message = "run %q has ended: it is %s, and takes no signal"
+		return Run{}, task.Errorf(task.CodeNotRunning, message, id, run.Task.State)
+	}
+	ask := workflow.Ask{Do: workflow.DoSignal, Signal: &signal}
+	if err := c.store.Tasks.AskEarly(ctx, ref, ask.Encode(run.Flow)); err != nil {
+		return Run{}, err
+	}
+	if run.Task.State == task.Running {
+		run, err = c.readAsked(ctx, ref)
+	} else {
+		run, err = c.readRun(ctx, ref)
+	}
+	if given, is := run.Run.IsGiven(name); err == nil && is { // somebody else may have been first
+		err = checkGiven(run, given, signal)
+	}
+	return run, err
+}
+
+// checkSignal checks a signal for a run, and returns its data without blanks. Error: CodeInvalid.
+func checkSignal(run Run, name string, data json.RawMessage) (json.RawMessage, error) {
+	if names := run.Flow.SignalNames(); run.Flow.Len() > 0 && !slices.Contains(names, name) {
+		if len(names) == 0 {
+			return nil, task.Invalid("name", "no step of the run waits for a signal")
+		}
+		const message = "no step of the run waits for the signal %q: it has %s"
+		return nil, task.Invalid("name", message, name, strings.Join(names, ", "))
+	}
+	if len(data) == 0 {
+		return nil, nil
+	}
+	compact, err := json.Marshal(data)
+	switch {
+	case err != nil:
+		return nil, task.Invalid("data", "is not valid JSON: %v", err)
+	case len(compact) > workflow.DataLimit:
+		return nil, task.Invalid("data", "is %d bytes long, at most %d are allowed", len(compact), workflow.DataLimit)
+	}
+	return compact, nil
+}
+
+// checkGiven refuses a signal that a run has with other data. Error: workflow.CodeSignalGiven.
+func checkGiven(run Run, given, signal workflow.Signal) error {
+	if string(given.Data) == string(signal.Data) {
+		return nil
+	}
+	by := ""
+	if given.By != "" {
+		by = " by " + given.By
+	}
+	const message = "run %q was given the signal %s%s at %s, with other data"
+	return task.Errorf(workflow.CodeSignalGiven, message, run.Task.ID, given.Name, by, given.At.Format(time.RFC3339))
+}
+
+// Reply is what somebody says to the approval of a step, beside yes or no.
+type Reply struct {
+	Note string
+	Data map[string]json.RawMessage // for its form
+}
+
+// ApproveStep approves what a step of a run asks for: the step succeeds. Whoever answers first decides; the same answer
+// by the same caller again is harmless. Errors: those of GetRun; CodeInvalid; CodeNotRunning;
+// workflow.CodeStepNotWaiting.
+func (c *Control) ApproveStep(ctx context.Context, who Caller, id, step string, reply Reply) (Run, error) {
+	return c.answer(ctx, who, "approveStep", id, step, true, reply)
+}
+
+// RejectStep rejects what a step of a run asks for: the step fails. It has no data. Errors: as of ApproveStep.
+func (c *Control) RejectStep(ctx context.Context, who Caller, id, step, note string) (Run, error) {
+	return c.answer(ctx, who, "rejectStep", id, step, false, Reply{Note: note})
+}
+
+func (c *Control) answer(
+	ctx context.Context, who Caller, operation, id, step string, approved bool, reply Reply,
+) (Run, error) {
+	ref := who.Ref(id)
+	if _, err := c.begin(ctx, who, operation, ref); err != nil {
+		return Run{}, err
+	}
+	if err := checkNote(reply.Note); err != nil {
+		return Run{}, err
+	}
+	run, err := c.readRun(ctx, ref)
+	if err != nil {
+		return Run{}, err
+	}
+	i, known := run.Flow.Index(step)
+	if !known || run.Steps[i].Wait == nil || run.Steps[i].Wait.Approval == nil {
+		return Run{}, task.Invalid("step", "the run has no step %q that waits for an approval%s", step, approvalsOf(run))
+	}
+	answer := workflow.Answer{Approved: approved, By: who.By(), Note: reply.Note}
+	if approved {
+		if answer.Data, err = run.Steps[i].Wait.Approval.Bind(reply.Data); err != nil {
+			return Run{}, err
+		}
+	}
+	if run.Steps[i].State != workflow.Waiting {
+		return run, checkAnswer(run.Steps[i], answer)
+	}
+	output, err := json.Marshal(answer)
+	if err != nil {
+		return Run{}, err
+	}
+	told := workflow.Told{Generation: run.Steps[i].Generation, Output: string(output)}
+	ask := workflow.Ask{Do: workflow.DoAnswer, Steps: []int{i}, Answer: &told}
+	if err := c.store.Tasks.AskRun(ctx, ref, ask.Encode(run.Flow)); err != nil {
+		return Run{}, err
+	}
+	if run, err = c.readAsked(ctx, ref); err == nil && run.Steps[i].State != workflow.Waiting {
+		err = checkAnswer(run.Steps[i], answer) // somebody else may have been first
+	}
+	return run, err
+}
+
+// checkAnswer refuses an answer to a step that does not wait, unless it has that answer of the same caller. Error:
+// workflow.CodeStepNotWaiting.
+func checkAnswer(s RunStep, answer workflow.Answer) error {
+	has := s.Answer()
+	if has != nil && has.Approved == answer.Approved && has.By == answer.By {
+		return nil
+	}
+	is := "is " + string(s.State)
+	if has != nil {
+		is = "was " + has.String()
+	}
+	return task.Errorf(workflow.CodeStepNotWaiting, "step %s waits for no answer: it %s", s.ID, is)
+}
+
+// approvalsOf lists the steps of a run that wait for approvals, or will.
+func approvalsOf(run Run) string {
+	var ids []string
+	for _, s := range run.Steps {
+		if s.Wait != nil && s.Wait.Approval != nil {
+			ids = append(ids, s.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return ": it has " + strings.Join(ids, ", ")
+}
