@@ -143,3 +143,19 @@ func TestRead_NamesThePlaceOfBrokenSyntax(t *testing.T) {
 		}
 	}
 }
+
+// The YAML package cuts fractions off.
+func TestRead_CutsNoFraction(t *testing.T) {
+	t.Parallel()
+	const text = `limits:
+  - {name: key:a, slots: 2.9}
+tasks:
+  - {id: a, type: noop, slots: 1.5, cost: 2e0}
+`
+	_, err := Read([]Source{{"f", []byte(text)}}, nil, Namespaces{Fallback: "default"})
+	const want = `f:2:26: limits[0].slots: must be a whole number, not "2.9"` + "\n" +
+		`f:4:32: tasks[0].slots: must be a whole number, not "1.5"`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want\n%s", err, want)
+	}
+}

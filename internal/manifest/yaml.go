@@ -172,7 +172,11 @@ func (r *yamlReader) plain(n *yaml.Node, path string, shape reflect.Type) json.R
 	if expected == "" {
 		expected = "a whole number"
 	}
-	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || n.Decode(v.Interface()) != nil {
+	isCut := func() bool { // the YAML package cuts 1.5 to 1
+		var f float64
+		return v.Elem().CanInt() && n.Decode(&f) == nil && f != float64(v.Elem().Int())
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || n.Decode(v.Interface()) != nil || isCut() {
 		r.complain(n, path, "must be %s, not %s", expected, kindOf(n))
 		return nil
 	}

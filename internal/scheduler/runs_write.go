@@ -39,11 +39,7 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 		w.Stop = append(w.Stop, p.stepRef(i))
 	}
 	if p.begin > 1 {
-		for i, s := range p.plan.Run.Steps {
-			if s.Generation > 0 && !released[i] && p.known.flow.HasTask(i) {
-				w.Tie = append(w.Tie, p.stepRef(i))
-			}
-		}
+		w.Tie = p.tie(released)
 	}
 	if p.plan.End != nil {
 		w.End = p.end(now, *p.plan.End)
@@ -60,6 +56,16 @@ func (p *planned) write(now, again time.Time) partition.RunWrite {
 		w.Look = again
 	}
 	return w
+}
+
+// tie returns the tasks of steps that a run keeps which begins again: those that were not released just now.
+func (p *planned) tie(released map[int]bool) (refs []task.Ref) {
+	for i, s := range p.plan.Run.Steps {
+		if s.Generation > 0 && !released[i] && p.known.flow.HasTask(i) {
+			refs = append(refs, p.stepRef(i))
+		}
+	}
+	return refs
 }
 
 // abandon ends the steps of a run that cannot run. Their tasks are told to stop, as far as the definition of the run

@@ -287,14 +287,15 @@ func TestGather_OfTwoPoolsIsOneAfterTheOther(t *testing.T) {
 	testkit.Eventually(t, "all slots are free", func() bool { return r.Running() == 0 && len(r.slots) == 0 })
 }
 
-// What comes behind a task of several slots does not take them.
+// What is taken beside a task of several slots does not take them.
 func TestSplit_LeavesSlotsToATaskOfSeveral(t *testing.T) {
 	t.Parallel()
-	taken := []*queue.Taken{{Slots: 2}, {Slots: 1}, {Slots: 3}, {Slots: 1}, {Slots: 2}}
-	slots := 5
-	now, later, many := split(taken, &slots)
-	if len(now) != 2 || len(later) != 1 || len(many) != 2 || slots != 2 {
-		const text = "%d begin now, %d wait for a slot, and %d for several; %d slots are left"
-		t.Errorf(text, len(now), len(later), len(many), slots)
+	taken := []*queue.Taken{{Slots: 1}, {Slots: 2}, {Slots: 1}, {Slots: 4}, {Slots: 1}}
+	for slots, want := range map[int][4]int{5: {1, 3, 1, 3}, 6: {2, 3, 0, 0}, 8: {4, 1, 0, 0}, 9: {5, 0, 0, 0}} {
+		left := slots
+		now, later, many := split(taken, &left)
+		if got := [4]int{len(now), len(later), len(many), left}; got != want {
+			t.Errorf("of %d slots: begin now, wait for a slot, wait for several, slots left: %v, want %v", slots, got, want)
+		}
 	}
 }

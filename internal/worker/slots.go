@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/queue"
@@ -26,10 +27,16 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 		taken := p.consumer.Take(ctx, slots+more)
 		w.idle.Add(len(taken))
 		now, later, many := split(taken, &slots)
-		p.ahead.add(len(later))
 		for _, t := range now {
 			all.Run(func() { w.serve(work, p, t) })
 		}
+		if len(many) > 0 { // they would take what becomes free for it
+			for _, t := range later {
+				w.refuse(p, t, queue.ErrGiveBack)
+			}
+			later = nil
+		}
+		p.ahead.add(len(later))
 		for _, t := range later {
 			all.Run(func() { w.serveLater(work, p, t) })
 		}
@@ -47,8 +54,15 @@ func (w *Worker) take(ctx, work context.Context, p *pool) {
 }
 
 // split divides deliveries into those for which there are slots, those that wait for one, and those that wait for
-// several. What comes behind one of the latter leaves it the slots. It takes those that are used from slots.
+// several. Those of several slots come first, and leave none to others while one of them waits. It takes those that are
+// used from slots.
 func split(taken []*queue.Taken, slots *int) (now, later, many []*queue.Taken) {
+	isLarge := func(t *queue.Taken) bool { return t.Slots > 1 }
+	if slices.ContainsFunc(taken, isLarge) {
+		isSmall := func(t *queue.Taken) bool { return !isLarge(t) }
+		large := slices.DeleteFunc(slices.Clone(taken), isSmall)
+		taken = append(large, slices.DeleteFunc(slices.Clone(taken), isLarge)...)
+	}
 	for _, t := range taken {
 		switch {
 		case len(many) == 0 && t.Slots <= *slots:

@@ -23,22 +23,26 @@ func (a *auditor) checkWait(i int) {
 func (a *auditor) hasGoneOn(i int) bool {
 	w, s := a.f.nodes[i].Wait, a.r.Steps[i]
 	isOver := !s.Until.IsZero() && !s.At.Before(s.Until)
-	var came, refused bool // what it waited for
-	switch {
-	case w.Signal != "":
-		came = slices.ContainsFunc(a.r.Signals, func(g Signal) bool { return g.Name == w.Signal && !g.At.After(s.At) })
-	case w.Approval != nil:
-		answer := s.Answer()
-		came, refused = answer != nil && answer.Approved, answer != nil && !answer.Approved
-	default:
+	if w.waitsForTime() {
 		isLong := w.For == 0 || !s.Until.Before(s.Since.Add(w.For))
 		return s.State == State(Succeeded) && isOver && isLong
 	}
-	switch s.State {
-	case State(Succeeded):
-		return came || isOver && w.Effective() == TimeoutContinue
-	case State(Failed):
-		return refused || isOver && !came && w.Effective() == TimeoutFail
+	came, refused := a.came(w, s)
+	if came {
+		return s.State == State(Succeeded)
 	}
-	return isOver && !came && w.Effective() == TimeoutSkip
+	if refused {
+		return s.State == State(Failed)
+	}
+	then := map[OnTimeout]Verdict{TimeoutContinue: Succeeded, TimeoutFail: Failed, TimeoutSkip: Skipped}
+	return isOver && s.State == State(then[w.Effective()])
+}
+
+// came reports whether what a step waited for had come by its verdict, and whether it was refused.
+func (a *auditor) came(w *Wait, s StepRun) (came, refused bool) {
+	if answer := s.Answer(); w.Approval != nil && answer != nil {
+		return answer.Approved, !answer.Approved
+	}
+	isIt := func(g Signal) bool { return g.Name == w.Signal && !g.At.After(s.At) }
+	return w.Signal != "" && slices.ContainsFunc(a.r.Signals, isIt), false
 }

@@ -24,8 +24,8 @@ const textVersion = "1"
 var (
 	phaseLetters = map[Phase]string{"": "n", PhaseMain: "m", PhaseOnFailure: "o", PhaseFinally: "f", PhaseEnded: "e"}
 	stateLetters = map[State]string{
-		Blocked: "b", Waiting: "w", Active: "a", State(Succeeded): "s", State(Failed): "f", State(Cancelled): "c", State(Skipped): "k",
-		State(UpstreamFailed): "u",
+		Blocked: "b", Waiting: "w", Active: "a", State(Succeeded): "s", State(Failed): "f", State(Cancelled): "c",
+		State(Skipped): "k", State(UpstreamFailed): "u",
 	}
 	phases = inverse(phaseLetters)
 	states = inverse(stateLetters)

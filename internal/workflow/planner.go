@@ -155,8 +155,10 @@ func (f *Flow) parseAnswer(text string) (a Ask, ok bool) {
 	}
 	i, known := f.Index(words[0])
 	generation, err := strconv.Atoi(words[1])
-	told := StepRun{Output: words[2]}
-	return Ask{Do: DoAnswer, Steps: []int{i}, Answer: &Told{generation, words[2]}}, known && err == nil && told.Answer() != nil
+	output := words[2]
+	isAnswer := StepRun{Output: output}.Answer() != nil
+	a = Ask{Do: DoAnswer, Steps: []int{i}, Answer: &Told{generation, output}}
+	return a, known && err == nil && isAnswer
 }
 
 // Plan is what follows. All of it takes effect at once, or nothing.

@@ -82,6 +82,20 @@ func (w Wait) isOne() bool {
 
 // validate checks a wait for itself, but not its expression. Error: CodeInvalid, in fields such as "timeout".
 func (w Wait) validate() error {
+	if err := w.validateTimes(); err != nil {
+		return err
+	}
+	switch {
+	case w.Signal != "":
+		return validateStepID("signal", w.Signal)
+	case w.Approval != nil:
+		return task.Within("approval", w.Approval.validate())
+	}
+	return nil
+}
+
+// validateTimes checks how long a step may wait.
+func (w Wait) validateTimes() error {
 	switch {
 	case w.For != 0 && (w.For < time.Millisecond || w.For > WaitLimit):
 		return task.Invalid("for", "%s must be 1ms to %s", w.For, task.FormatDuration(WaitLimit))
@@ -95,10 +109,6 @@ func (w Wait) validate() error {
 		return task.Invalid("on_timeout", "%q must be fail, skip or continue", w.OnTimeout)
 	case w.OnTimeout != "" && w.Timeout == 0:
 		return task.Invalid("on_timeout", "says what happens after a timeout, and there is none")
-	case w.Signal != "":
-		return validateStepID("signal", w.Signal)
-	case w.Approval != nil:
-		return task.Within("approval", w.Approval.validate())
 	}
 	return nil
 }

@@ -27,12 +27,11 @@ func (s *story) passes(d time.Duration) *story {
 }
 
 // looks checks when the run is planned in any case.
-func (s *story) looks(in time.Duration) *story {
+func (s *story) looks(in time.Duration) {
 	s.t.Helper()
 	if got := s.last.Look.Sub(s.now); got != in {
 		s.t.Errorf("it is planned again in %s, want %s", got, in)
 	}
-	return s
 }
 
 func TestWait_ForATime(t *testing.T) {
@@ -160,38 +159,39 @@ func TestWait_GoesOnDuringAPause(t *testing.T) {
 
 func TestWait_IsChecked(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("x", ByNameLimit+1)
+	long, untyped := strings.Repeat("x", ByNameLimit+1), Param{Name: "n"}
 	for want, w := range map[string]Wait{
-		"steps[0].wait: a step waits for one of these: for, until, signal, approval":     {},
-		"steps[0].wait: a step waits for one of these":                                   {For: 1, Signal: "a"},
-		"steps[0].wait.for: 800h0m0s must be 1ms to 720h":                                {For: 800 * time.Hour},
-		"steps[0].wait.for: 1µs must be":                                                 {For: time.Microsecond},
-		"steps[0].wait.until: \"noon\" must be a moment":                                 {Until: "noon"},
-		"steps[0].wait.until: ":                                                          {Until: "${{ params.none }}"},
-		"steps[0].wait.signal: \"A b\" must be":                                          {Signal: "A b"},
-		"steps[0].wait.timeout: is for a signal or an approval":                          {For: time.Hour, Timeout: time.Hour},
-		"steps[0].wait.timeout: -1s must be":                                             {Signal: "a", Timeout: -time.Second},
-		"steps[0].wait.on_timeout: \"stop\" must be fail, skip or continue":              {Signal: "a", Timeout: 1e9, OnTimeout: "stop"},
-		"steps[0].wait.on_timeout: says what happens after a timeout, and there is none": {Signal: "a", OnTimeout: "skip"},
-		"steps[0].wait.approval.by[0]: is empty":                                         {Approval: &Approval{By: []string{""}}},
-		"steps[0].wait.approval.by[1]: ":                                                 {Approval: &Approval{By: []string{"a", long}}},
-		"steps[0].wait.approval.form.n.type: ":                                           {Approval: &Approval{Form: []Param{{Name: "n"}}}},
+		": a step waits for one of these: for, until, signal, approval":     {},
+		": a step waits for one of these: for":                              {For: 1, Signal: "a"},
+		".for: 800h0m0s must be 1ms to 720h":                                {For: 800 * time.Hour},
+		".for: 1µs must be":                                                 {For: time.Microsecond},
+		".until: \"noon\" must be a moment":                                 {Until: "noon"},
+		".until: ":                                                          {Until: "${{ params.none }}"},
+		".signal: \"A b\" must be":                                          {Signal: "A b"},
+		".timeout: is for a signal or an approval":                          {For: time.Hour, Timeout: time.Hour},
+		".timeout: -1s must be":                                             {Signal: "a", Timeout: -time.Second},
+		".on_timeout: \"stop\" must be fail, skip or continue":              {Signal: "a", Timeout: 1e9, OnTimeout: "stop"},
+		".on_timeout: says what happens after a timeout, and there is none": {Signal: "a", OnTimeout: "skip"},
+		".approval.by[0]: is empty":                                         {Approval: &Approval{By: []string{""}}},
+		".approval.by[1]: ":                                                 {Approval: &Approval{By: []string{"a", long}}},
+		".approval.form.n.type: ":                                           {Approval: &Approval{Form: []Param{untyped}}},
 	} {
 		_, err := Compile(workflow(waitStep("w", w)))
-		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), want) {
+		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), "steps[0].wait"+want) {
 			t.Errorf("%+v: %v, want %s", w, err, want)
 		}
 	}
 	both := step("a")
 	both.Wait = &Wait{For: 1}
-	if _, err := Compile(workflow(both)); err == nil || !strings.HasPrefix(err.Error(), "steps[0].task: a step has one of") {
+	if _, err := Compile(workflow(both)); err == nil || !strings.HasPrefix(err.Error(), "steps[0].task: a step has") {
 		t.Errorf("a task that waits: %v", err)
 	}
 	var many []Step
 	for i := range WaitsLimit + 1 {
 		many = append(many, waitStep("w"+strings.Repeat("x", i%50)+string(rune('a'+i/50)), Wait{For: time.Hour}))
 	}
-	if _, err := Compile(workflow(many...)); err == nil || !strings.Contains(err.Error(), "101 of them wait, at most 100 may") {
+	_, err := Compile(workflow(many...))
+	if err == nil || !strings.Contains(err.Error(), "101 of them wait, at most 100 may") {
 		t.Errorf("too many: %v", err)
 	}
 }
@@ -203,10 +203,11 @@ func TestApproval_BindsItsForm(t *testing.T) {
 	if err != nil || values["amount"] != json.Number("7") || values["why"] != nil {
 		t.Errorf("%v, %v", values, err)
 	}
+	seven := json.RawMessage("7")
 	for want, given := range map[string]map[string]json.RawMessage{
 		"data.amount: is missing: the form needs it":            {},
 		"data.amount: \"x\" is not of type integer":             {"amount": json.RawMessage(`"x"`)},
-		"data.who: is no param of the form: it has amount, why": {"amount": json.RawMessage("7"), "who": json.RawMessage("1")},
+		"data.who: is no param of the form: it has amount, why": {"amount": seven, "who": seven},
 		"data: has 5006 bytes, at most 4096 are allowed":        {"amount": json.RawMessage(strings.Repeat("7", 5000))},
 	} {
 		if _, err := a.Bind(given); err == nil || err.Error() != want {
@@ -246,7 +247,9 @@ func TestAudit_OfStepsThatWait(t *testing.T) {
 		"step t is succeeded, and what it waited for does not say so ": func(r *Run) { r.Steps[0].Until = r.Steps[0].Since },
 		"step s is succeeded, and what it waited for does not say so":  func(r *Run) { r.Signals = nil },
 		"step a is succeeded, and what it waited for does not say so":  func(r *Run) { r.Steps[2].Output = "" },
-		"step a is succeeded, and what it waited for does not say so ": func(r *Run) { r.Steps[2].Output = `{"approved":false}` },
+		"step a is succeeded, and what it waited for does not say so ": func(r *Run) {
+			r.Steps[2].Output = `{"approved":false}`
+		},
 		"step a is skipped, and what it waited for does not say so": func(r *Run) {
 			r.Steps[2].State, r.Steps[2].Reason = State(Skipped), "x"
 		},

@@ -19,8 +19,8 @@ func Any(random *rand.Rand, most int) workflow.Definition {
 	return define(random, most, func(*workflow.Step) {})
 }
 
-// AnyThatWaits is Any with steps that wait: for up to three seconds, for one of the Signals, and for approvals. Timeouts
-// are an hour.
+// AnyThatWaits is Any with steps that wait: for up to three seconds, for one of the Signals, and for approvals. Their
+// timeouts are an hour, or none.
 func AnyThatWaits(random *rand.Rand, most int) workflow.Definition {
 	return define(random, most, func(s *workflow.Step) {
 		if random.IntN(4) == 0 {
