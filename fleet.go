@@ -17,10 +17,11 @@ type Node struct {
 	Host       string
 	IP         string
 	Version    string
-	Roles      []string // scheduler, worker, api
-	State      string   // alive, draining, dead
-	Capacity   int      // attempts at once
-	Running    int
+	Roles      []string       // scheduler, worker, api
+	State      string         // alive, draining, dead
+	Capacity   int            // its slots: attempts at once, if each holds one
+	Running    int            // slots that are taken
+	Tasks      int            // that run, or whose end Redis has not taken yet
 	Partitions []int          // that it leads
 	Queues     map[string]int // that its workers serve, with their weights
 	Types      []string       // of the tasks that its workers run
@@ -42,8 +43,8 @@ type Cordon struct {
 	Since time.Time
 	Until time.Time // when it ends; zero if it lasts until somebody uncordons the node
 
-	// Obeyed says that the node has confirmed the cordon: no task begins there any more. Nodes of releases without
-	// cordons never do.
+	// Obeyed says that the node has confirmed the cordon: no task begins there any more, and Node.Tasks is how many it
+	// has left. Nodes of releases without cordons never do.
 	Obeyed bool
 	Drain  bool // what runs there is asked to move to other workers, as by "dtsctl node drain"
 }
@@ -78,7 +79,8 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 func nodesOf(list wire.NodeList, err error) ([]Node, error) {
 	return each(list.Nodes, func(n wire.Node) Node {
 		return Node{
-			ID: n.ID, Name: wire.Value(n.Name), Labels: wire.Value(n.Labels), CPU: n.CPU, Memory: n.Memory,
+			Tasks: wire.TasksOf(n),
+			ID:    n.ID, Name: wire.Value(n.Name), Labels: wire.Value(n.Labels), CPU: n.CPU, Memory: n.Memory,
 			Machine: machineOf(n.Machine), Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State),
 			Capacity: n.Capacity, Running: n.Running, Partitions: n.Partitions, Queues: n.Queues, Types: n.Types,
 			Via: wire.Value(n.Via), StartedAt: n.StartedAt.Time, LastBeat: n.LastBeat.Time, Cordon: cordonOf(n.Cordon),

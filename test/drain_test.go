@@ -13,15 +13,17 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// A node that is drained takes no task, finishes what it runs, and the command ends when that is done. Its partitions
-// and the other node go on.
+// A node that is drained takes no task, finishes what it runs, and the command ends when that is done. Meanwhile, the
+// node says how many tasks it has left, however many slots they hold. Its partitions and the other node go on.
 func TestDrain_EndsWhenTheNodeHasNothingLeft(t *testing.T) {
 	t.Parallel()
 	redis, far := redistest.Start(t).URL(), newRecorder(t)
 	n, other := startNode(t, redis, "--concurrency", "4"), startNode(t, redis, "--concurrency", "4")
 	var blocked []wire.Submission
-	for i := range 8 {
-		blocked = append(blocked, far.task(fmt.Sprintf("blocked-%d", i), "/block"))
+	for i := range 4 {
+		s := far.task(fmt.Sprintf("blocked-%d", i), "/block")
+		s.Slots = ptr(2)
+		blocked = append(blocked, s)
 	}
 	n.submit(blocked...)
 	runs := func() (of []string) {
@@ -32,7 +34,7 @@ func TestDrain_EndsWhenTheNodeHasNothingLeft(t *testing.T) {
 		}
 		return of
 	}
-	await(t, 30*time.Second, "both nodes are full", func() bool { return len(runs()) == 4 })
+	await(t, 30*time.Second, "both nodes are full", func() bool { return len(runs()) == 2 })
 
 	dtsctl := filepath.Join(binaries, "dtsctl")
 	cmd := exec.CommandContext(t.Context(), dtsctl, "--server", other.url, "node", "drain", n.id)
@@ -46,7 +48,7 @@ func TestDrain_EndsWhenTheNodeHasNothingLeft(t *testing.T) {
 		}
 		for _, node := range answer.JSON200.Nodes {
 			if node.ID == n.id && node.Cordon != nil && node.Cordon.Obeyed {
-				return node.Running == 4
+				return node.Running == 4 && wire.Value(node.Tasks) == 2
 			}
 		}
 		return false

@@ -316,7 +316,7 @@ func (e *examples) tryDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-			if !regexp.MustCompile(`(?m)^(workflows|schedules|tasks):`).MatchString(block[1]) {
+			if !regexp.MustCompile(`(?m)^(workflows|schedules|tasks|limits):`).MatchString(block[1]) {
 				continue
 			}
 			found++

@@ -10,7 +10,8 @@ func nodeOf(n cluster.Node) wire.Node {
 	return wire.Node{
 		ID: n.ID, Name: wire.Given(n.Name), Host: n.Host, IP: n.IP, Version: n.Version, Roles: list(n.Roles),
 		State: wire.NodeState(n.State), Labels: nodeLabels(n.Labels), Machine: machineOf(n.Machine),
-		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues),
+		Capacity: n.Capacity, Running: n.Running, Tasks: new(n.Tasks),
+		Partitions: list(n.Partitions), Queues: weights(n.Queues),
 		Types: n.Types, Cordon: cordonOf(n.Cordon),
 		Via: wire.Given(n.Via), CPU: n.CPU, Memory: n.Memory, Pid: wire.Given(n.PID), Address: wire.Given(n.Address()),
 		StartedAt: wire.At(n.StartedAt), LastBeat: wire.At(n.LastBeat),

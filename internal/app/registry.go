@@ -61,9 +61,10 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 	n.Obeys = a.obeys.Load()
 	if a.worker != nil {
 		n.Capacity, n.Running, n.Types = a.o.Config.Concurrency, a.worker.Running(), a.runs
+		n.Tasks = a.worker.Tasks()
 		n.Placed, n.Response = a.worker.Placed(), float64(a.worker.Response().Microseconds())/1000
 		if held, is := a.worker.Cordoned(); is {
-			n.Running = held
+			n.Tasks = held
 		} else {
 			n.Obeys = 0
 		}

@@ -22,8 +22,8 @@ type Cordon struct {
 	Since time.Time `json:"-"`
 	Until time.Time `json:"-"` // when it ends; zero: when somebody uncordons the node
 
-	// Obeyed says that the node has confirmed the cordon: it begins no task any more, and its entry counts what it still
-	// has. Nodes of releases without cordons never do.
+	// Obeyed says that the node has confirmed the cordon: it begins no task any more, and Tasks of its entry counts
+	// those it still has. Nodes of releases without cordons never do.
 	Obeyed bool           `json:"-"`
 	Queues map[string]int `json:"-"` // that the node serves again after the cordon, with their weights
 }

@@ -20,37 +20,48 @@ const (
 	StateDead     = "dead"     // missed three heartbeats
 )
 
-// Node is one running dtsd, or a worker that reaches DTS by HTTP, as it describes itself.
+// Node is one running dtsd, or a worker that reaches DTS by HTTP, as it describes itself. Older versions leave some
+// fields out.
 type Node struct {
-	ID         string         `json:"id"`
-	Name       string         `json:"name,omitempty"` // the same after a restart; that of older versions is their host, of workers by HTTP their id
-	Host       string         `json:"host"`
-	IP         string         `json:"ip"`
-	Version    string         `json:"version"`
-	Roles      []string       `json:"roles"`
-	State      string         `json:"state"`
-	Capacity   int            `json:"capacity"` // most tasks it runs at once
-	Running    int            `json:"running"`
-	Response   float64        `json:"response,omitempty"`   // ms that its tasks took lately, on average; 0 if it does not say
-	Placed     map[string]int `json:"placed,omitempty"`     // of these: how many tasks hold that were handed to it alone, by queue
-	Largest    map[string]int `json:"largest,omitempty"`    // by queue: slots of the largest pool that serves it; none if it has one pool
-	Partitions []int          `json:"partitions"`           // numbers of the partitions it leads
-	Queues     map[string]int `json:"queues"`               // name -> weight
-	Types      []string       `json:"types,omitempty"`      // of the tasks it runs; none if it does not say, as older versions do not
-	Layouts    []string       `json:"layouts,omitempty"`    // of the data that it reads and writes, the oldest first; none if it does not say, as older versions do not
-	NotesRows  bool           `json:"notes_rows,omitempty"` // its scripts note tasks that need a row in the index of lists; those of older versions do not
-	Via        string         `json:"via,omitempty"`        // of a worker by HTTP: the node that it talks to; "" for a dtsd
-	CPU        float64        `json:"cpu"`                  // share of the machine's processors it uses, 0 to 1
-	Memory     uint64         `json:"memory"`               // resident bytes
-	PID        int            `json:"pid,omitempty"`        // of its process; 0 if it does not say, as older versions do not
-	Machine    *Machine       `json:"machine,omitempty"`    // on which it runs; nil if it does not say, as older versions do not
-	Labels     config.Labels  `json:"labels,omitempty"`     // that it was given; Values has those that it has by itself, too
-	StartedAt  time.Time      `json:"started_at"`
-	Listens    *Listens       `json:"listens,omitempty"`  // nil if it listens nowhere, or does not say, as older versions do not
-	Cordon     *Cordon        `json:"-"`                  // nil: it is not cordoned; not part of the stored entry
-	Obeys      int64          `json:"obeys,omitempty"`    // since when, in ms, the cordon holds that it obeys: it begins no task any more; 0 for none
-	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
-	Beat       time.Duration  `json:"-"`                  // between two heartbeats; beat_ms of the stored entry
+	ID string `json:"id"`
+	// Name is the same after a restart. That of older versions is their host, that of workers by HTTP their id.
+	Name    string   `json:"name,omitempty"`
+	Host    string   `json:"host"`
+	IP      string   `json:"ip"`
+	Version string   `json:"version"`
+	Roles   []string `json:"roles"`
+	State   string   `json:"state"`
+
+	Capacity int `json:"capacity"` // its slots: most tasks it runs at once, if each holds one
+	Running  int `json:"running"`  // slots that are taken
+	// Tasks is how many tasks it has that run, or whose end Redis has not taken yet. It is Running of a node of an older
+	// version, which does not say it.
+	Tasks    int     `json:"tasks"`
+	Response float64 `json:"response,omitempty"` // ms that its tasks took lately, on average; 0 if it does not say
+	// Placed is how many of Running the tasks hold that were handed to it alone, by queue.
+	Placed map[string]int `json:"placed,omitempty"`
+	// Largest is how many slots the largest pool has that serves a queue, by queue; none if it has one pool.
+	Largest map[string]int `json:"largest,omitempty"`
+
+	Partitions []int          `json:"partitions"`        // numbers of the partitions it leads
+	Queues     map[string]int `json:"queues"`            // name -> weight
+	Types      []string       `json:"types,omitempty"`   // of the tasks it runs; none if it does not say
+	Layouts    []string       `json:"layouts,omitempty"` // of the data, the oldest first; none if it does not say
+	// NotesRows says that its scripts note tasks that need a row in the index of lists. Those of older versions do not.
+	NotesRows bool          `json:"notes_rows,omitempty"`
+	Via       string        `json:"via,omitempty"`     // of a worker by HTTP: the node it talks to; "" for a dtsd
+	CPU       float64       `json:"cpu"`               // share of the machine's processors it uses, 0 to 1
+	Memory    uint64        `json:"memory"`            // resident bytes
+	PID       int           `json:"pid,omitempty"`     // of its process; 0 if it does not say
+	Machine   *Machine      `json:"machine,omitempty"` // on which it runs; nil if it does not say
+	Labels    config.Labels `json:"labels,omitempty"`  // that it was given; Values also has those it has by itself
+	StartedAt time.Time     `json:"started_at"`
+	Listens   *Listens      `json:"listens,omitempty"` // nil if it listens nowhere, or does not say
+	Cordon    *Cordon       `json:"-"`                 // nil: it is not cordoned; not part of the stored entry
+	// Obeys is since when, in ms, the cordon holds that it obeys: it begins no task any more; 0 for none.
+	Obeys    int64         `json:"obeys,omitempty"`
+	LastBeat time.Time     `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
+	Beat     time.Duration `json:"-"`                  // between two heartbeats; beat_ms of the stored entry
 }
 
 // Listens says where a node listens, so that tasks of other nodes do not call it.
@@ -73,8 +84,8 @@ func (n Node) Address() string {
 // Has reports whether the node has the role. Every node has the role "".
 func (n Node) Has(role string) bool { return role == "" || slices.Contains(n.Roles, role) }
 
-// Values returns what a node has under the name of a label: of those that it was given, and of those that each node has by itself. Most have
-// one value, role has one for each role, and none means that it has no such label.
+// Values returns what a node has under the name of a label: of those that it was given, and of those that each node has
+// by itself. Most have one value, role has one for each role, and none means that it has no such label.
 func (n Node) Values(label string) []string {
 	switch label {
 	case "id":
@@ -166,11 +177,15 @@ func parseMember(now time.Time, id, value string) (member, error) {
 	if err != nil {
 		return member{}, fmt.Errorf("entry of node %q: invalid time of the heartbeat: %w", id, err)
 	}
-	var e entry
+	e := entry{Node: Node{Tasks: -1}}
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		return member{}, fmt.Errorf("entry of node %q: invalid JSON: %w", id, err)
 	}
-	e.ID, e.LastBeat = id, time.UnixMilli(min(ms, now.UnixMilli())).UTC() // one of the future is from before Redis's clock was set back
+	if e.Tasks < 0 { // tasks of older versions hold one slot each
+		e.Tasks = e.Running
+	}
+	// A beat of the future is from before Redis's clock was set back.
+	e.ID, e.LastBeat = id, time.UnixMilli(min(ms, now.UnixMilli())).UTC()
 	e.Name = cmp.Or(e.Name, e.Host, id)
 	e.Beat = time.Duration(e.BeatMS) * time.Millisecond
 	m := member{Node: e.Node, deadAt: e.LastBeat.Add(e.deadAfter())}

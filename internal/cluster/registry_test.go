@@ -29,7 +29,7 @@ func TestRegistry_ShowsWhatANodeReportsOfItself(t *testing.T) {
 	db := redistest.Start(t).DB(t)
 	self := cluster.Node{
 		Host: "host-1", IP: "10.0.0.7", Version: "v1.2.3", Roles: []string{"scheduler", "worker"},
-		Capacity: 20, Running: 3, Partitions: []int{1, 5}, Queues: map[string]int{"critical": 6, "low": 1},
+		Capacity: 20, Running: 3, Tasks: 2, Partitions: []int{1, 5}, Queues: map[string]int{"critical": 6, "low": 1},
 		CPU: 0.25, Memory: 1 << 20, Name: "web-1", Labels: map[string]string{"zone": "eu", "spot": ""},
 		Machine: &cluster.Machine{
 			CPU: new(0.0), Load: new(1.25), Memory: &cluster.Space{Used: 3, Total: 8}, Network: &cluster.Traffic{Received: 7},
@@ -139,7 +139,7 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 	db, proxy := behindProxy(t, srv)
 	var log testkit.Log
 	a := run(t, cluster.Options{DB: srv.DB(t), ID: "a", Beat: brief, Log: slog.New(slog.NewJSONHandler(&log, nil))})
-	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief, Self: func() cluster.Node { return cluster.Node{Running: 7} }}).awaitReady()
+	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief, Self: func() cluster.Node { return cluster.Node{Running: 9, Tasks: 7} }}).awaitReady()
 	leaving := run(t, cluster.Options{DB: srv.DB(t), ID: "c", Beat: brief}).awaitReady()
 	a.awaitView("b lives", sees("b", cluster.StateAlive))
 	b.awaitView("a lives", sees("a", cluster.StateAlive))
@@ -479,8 +479,8 @@ func TestRegistry_SkipsAnUnreadableEntry(t *testing.T) {
 func TestRegistry_ReadsEntriesOfOtherReleases(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	write(t, db, "older", 0, `{"sequence":1,"id":"older","host":"h","ip":"","version":"v0","roles":["worker"],"state":"alive","capacity":1,`+
-		`"running":0,"partitions":[],"queues":{},"cpu":0.5,"memory":9,"started_at":"2026-01-02T15:04:05Z","beat_ms":60000}`)
+	write(t, db, "older", 0, `{"sequence":1,"id":"older","host":"h","ip":"","version":"v0","roles":["worker"],"state":"alive","capacity":4,`+
+		`"running":3,"partitions":[],"queues":{},"cpu":0.5,"memory":9,"started_at":"2026-01-02T15:04:05Z","beat_ms":60000}`)
 	write(t, db, "older-guest", 0, `{"sequence":0,"id":"g","host":"","roles":["worker"],"state":"alive","via":"older","beat_ms":60000}`)
 	write(t, db, "later", 0, `{"sequence":1,"name":"l","host":"h","roles":[],"state":"alive","machine":{"load":2,"heat":{"gpu":[80]}},`+
 		`"labels":{"zone":"eu"},"moods":{"good":true},"beat_ms":60000}`)
@@ -492,14 +492,15 @@ func TestRegistry_ReadsEntriesOfOtherReleases(t *testing.T) {
 		Name    string
 		Labels  config.Labels
 		Machine *cluster.Machine
+		Tasks   int
 	}
 	got := map[string]known{}
 	for _, n := range nodes {
-		got[n.ID] = known{n.Name, n.Labels, n.Machine}
+		got[n.ID] = known{n.Name, n.Labels, n.Machine, n.Tasks}
 	}
 	want := map[string]known{
-		"older": {Name: "h"}, "older-guest": {Name: "older-guest"},
-		"later": {"l", config.Labels{"zone": "eu"}, &cluster.Machine{Load: new(2.0)}},
+		"older": {Name: "h", Tasks: 3}, "older-guest": {Name: "older-guest"},
+		"later": {"l", config.Labels{"zone": "eu"}, &cluster.Machine{Load: new(2.0)}, 0},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

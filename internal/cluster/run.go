@@ -183,7 +183,7 @@ func (r *Registry) tellDeaths(ctx context.Context, now time.Time, before View, l
 		if _, lived := gone[n.ID]; lived && n.State == StateDead {
 			r.o.Log.WarnContext(ctx, "a node has died: others take over its partitions and attempts", "died", n.ID,
 				"host", n.Host, "address", n.IP, "roles", strings.Join(n.Roles, ","),
-				"partitions", len(n.Partitions), "last_beat", n.LastBeat, "running_at_last_beat", n.Running)
+				"partitions", len(n.Partitions), "last_beat", n.LastBeat, "running_at_last_beat", n.Tasks)
 			if r.speaksFirst(living) {
 				r.publishDeath(ctx, now, n.ID)
 			}

@@ -351,7 +351,7 @@ func TestGetStatus_ShowsWhatOneNodeComputes(t *testing.T) {
 			t.Errorf("got %q, %v, want %q", s.Sentence, err, want)
 		}
 	}
-	const own = "All well: 1 node lives, no task runs, no task waits."
+	const own = "All well: 1 node lives, no slot is taken, no task waits."
 	expect(own) // nobody has computed one
 	write(0)
 	expect("Of another node.")

@@ -165,7 +165,8 @@ func (s *session) describe() cluster.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := cluster.Node{
-		ID: s.id, Name: s.id, Labels: s.offer.Labels, Roles: []string{config.RoleWorker}, Capacity: s.offer.Capacity, Running: len(s.held), Partitions: []int{},
+		ID: s.id, Name: s.id, Labels: s.offer.Labels, Roles: []string{config.RoleWorker}, Capacity: s.offer.Capacity,
+		Running: len(s.held), Tasks: len(s.held), Partitions: []int{},
 		Queues: make(map[string]int, len(s.offer.Queues)), Types: s.offer.Types, StartedAt: s.started,
 	}
 	for _, name := range s.offer.Queues {
@@ -177,7 +178,7 @@ func (s *session) describe() cluster.Node {
 	}
 	obeys := s.obeys.Load()
 	if held, isLast := s.consumer.Held(); isLast {
-		n.Running, n.Obeys = held, obeys
+		n.Tasks, n.Obeys = held, obeys
 	}
 	return n
 }

@@ -575,7 +575,7 @@ func TestWorkers_AnotherOfferTakesThePlaceOfTheFirst(t *testing.T) {
 		t.Error("it took nothing")
 	}
 	guests := w.Guests()
-	if len(guests) != 1 || guests[0].Capacity != 7 || guests[0].Running != 2 || fmt.Sprint(guests[0].Queues) != "map[default:1 low:1]" {
+	if len(guests) != 1 || guests[0].Capacity != 7 || guests[0].Running != 2 || guests[0].Tasks != 2 || fmt.Sprint(guests[0].Queues) != "map[default:1 low:1]" {
 		t.Errorf("on the list is %+v", guests)
 	}
 }
@@ -907,8 +907,8 @@ func TestTake_GivesACordonedWorkerNothing(t *testing.T) {
 		t.Errorf("another worker took %v, %v", runs, err)
 	}
 	for _, n := range w.Guests() {
-		if is := n.Obeys != 0; is != (n.ID == "w1") || n.Running != map[bool]int{true: 0, false: 1}[is] {
-			t.Errorf("%s obeys a cordon: %t, and runs %d", n.ID, is, n.Running)
+		if is := n.Obeys != 0; is != (n.ID == "w1") || n.Tasks != map[bool]int{true: 0, false: 1}[is] {
+			t.Errorf("%s obeys a cordon: %t, and runs %d", n.ID, is, n.Tasks)
 		}
 	}
 	b := w.hand("b")

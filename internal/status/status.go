@@ -58,8 +58,8 @@ type Status struct {
 
 // Figures are some numbers about an installation.
 type Figures struct {
-	Nodes     int           `json:"nodes"` // that live
-	Running   int           `json:"running"`
+	Nodes     int           `json:"nodes"`   // that live
+	Running   int           `json:"running"` // slots that are taken
 	Capacity  int           `json:"capacity"`
 	Waiting   *int          `json:"waiting,omitempty"` // tasks that are due and have not begun; nil while Redis is silent
 	Limited   int           `json:"limited,omitempty"` // of Waiting, those that have limits and waited for slots
@@ -235,7 +235,7 @@ func summary(reasons, bad int, n Figures) (Level, string) {
 
 // sentence says what goes on.
 func (n Figures) sentence() string {
-	text := counted(n.Nodes, "node lives", "nodes live") + ", " + counted(n.Running, "task runs", "tasks run")
+	text := counted(n.Nodes, "node lives", "nodes live") + ", " + counted(n.Running, "slot is taken", "slots are taken")
 	if n.Waiting != nil {
 		text += ", " + counted(*n.Waiting, "task waits", "tasks wait")
 	}

@@ -537,7 +537,7 @@ func TestJudge_ShowsFewReasonsOfACode(t *testing.T) {
 func TestJudge_SaysSentences(t *testing.T) {
 	t.Parallel()
 	for want, changes := range map[string][]int{
-		"All well: 1 node lives, 4 tasks run, 3 tasks wait.":          {},
+		"All well: 1 node lives, 4 slots are taken, 3 tasks wait.":    {},
 		"One thing is worth a look.":                                  {3},
 		"2 things are worth a look.":                                  {3, 6},
 		"One thing needs somebody now.":                               {1},

@@ -43,6 +43,7 @@ func (w *world) troubled() {
 		},
 		cluster.Node{
 			ID: "node-c", State: cluster.StateDraining, Roles: []string{"worker"}, Version: "0.9.3", Capacity: 4, Running: 2,
+			Tasks:  2,
 			Queues: map[string]int{"default": 1}, LastBeat: start, StartedAt: start,
 		},
 		cluster.Node{
@@ -59,7 +60,7 @@ func (w *world) troubled() {
 		},
 		cluster.Node{
 			ID: "vm-8", Name: "vm-8", State: cluster.StateAlive, Roles: []string{"worker"}, Version: "1.0.0",
-			Capacity: 4, Running: 2, Queues: map[string]int{}, Cordon: &cluster.Cordon{
+			Capacity: 4, Running: 2, Tasks: 1, Queues: map[string]int{}, Cordon: &cluster.Cordon{
 				Of: "vm-8", By: "ann", Note: strings.Repeat("its disk is being replaced ", 4), Since: start, Drain: true,
 			},
 		},
@@ -92,18 +93,18 @@ func TestGolden_Fleet(t *testing.T) {
 func TestNodes_ShowDrains(t *testing.T) {
 	inWorld(t, func(w *world) {
 		drained := cluster.Node{
-			ID: "node-b", State: cluster.StateAlive, Roles: []string{"worker"}, Capacity: 5, Running: 3,
+			ID: "node-b", State: cluster.StateAlive, Roles: []string{"worker"}, Capacity: 5, Running: 3, Tasks: 2,
 			Queues: map[string]int{"default": 1},
 		}
 		w.nodes = append(w.nodes, drained)
 		w.pass(time.Minute)
 		w.expectDone("/nodes/cordon", w.fill("/nodes", "node", "node-b", "drain", "true"), "/nodes?said=node-drained")
 		w.pass(2 * time.Minute)
-		w.expect("/nodes", "One of them drains.", `<span class="w">draining</span>`, "3 tasks left", "node-b is drained: it",
+		w.expect("/nodes", "One of them drains.", `<span class="w">draining</span>`, "2 tasks left", "node-b is drained: it",
 			`3 <small>of 13 in use`, "Of cordoned nodes, only slots in use count.")
 		w.expect("/", "<small>of 13 slots")
 		w.expectNot("/nodes", "cordoned: they take")
-		w.nodes[1].Running = 0
+		w.nodes[1].Tasks = 0
 		w.expect("/nodes", `<span class="w">draining</span>`, "0 tasks left") // it may begin one that it has taken
 		w.nodes[1].Cordon.Obeyed = true
 		w.expect("/nodes", `<span class="w">drained</span>`)

@@ -59,7 +59,7 @@ func (n nodeRow) Drains() bool {
 
 // Drained reports whether it has confirmed that it begins nothing any more, and has nothing left.
 func (n nodeRow) Drained() bool {
-	return n.State == cluster.StateAlive && n.Cordon.IsDrain() && n.Cordon.Obeyed && n.Running == 0
+	return n.State == cluster.StateAlive && n.Cordon.IsDrain() && n.Cordon.Obeyed && n.Tasks == 0
 }
 
 // Schedules reports whether it can lead partitions.

@@ -7,6 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/calls"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/index"
+	"github.com/dts-sched/dts/internal/route"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
@@ -54,7 +55,7 @@ func readOverview(ctx context.Context, v *visit) (any, string, error) {
 		return nil, "", err
 	}
 	now := v.Status.Figures
-	now.Running, now.Waiting = runningNow(v, longest), dueIn(queues)
+	now.Running, now.Waiting = slotsTaken(v, longest), dueIn(queues)
 	o.Hour, o.Next, o.Longest = hourOf(stats, now), next.Ticks, longest.Tasks
 	o.NextLate = isLate(next)
 	o.Causes = failures.Causes[:min(len(failures.Causes), shownCauses)]
@@ -70,13 +71,18 @@ func isLate(next control.Upcoming) bool { return len(next.Ticks) == 0 && !next.K
 // Name is that of the queue of which the causes are: of all.
 func (overview) Name() string { return "" }
 
-// runningNow is how many tasks run. The status is seconds old; a list that has all of them is not, and stands beside
-// the number.
-func runningNow(v *visit, longest control.TaskPage) int {
-	if v.Chosen() == "" && longest.NextCursor == "" && longest.Missing == "" {
-		return len(longest.Tasks)
+// slotsTaken is how many slots tasks hold. The status is seconds old; a list that has all tasks that run is not, and
+// stands beside the number.
+func slotsTaken(v *visit, longest control.TaskPage) (slots int) {
+	for _, t := range longest.Tasks {
+		if t.Type != task.WorkflowType { // leaders carry runs on
+			slots += route.SlotsOf(t.Reach)
+		}
 	}
-	return max(v.Status.Figures.Running, len(longest.Tasks))
+	if v.Chosen() == "" && longest.NextCursor == "" && longest.Missing == "" {
+		return slots
+	}
+	return max(v.Status.Figures.Running, slots)
 }
 
 // dueIn is how many due tasks wait in some queues.

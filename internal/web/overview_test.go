@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/status"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -48,6 +49,20 @@ func TestOverview_SaysHowLongTasksRun(t *testing.T) {
 		w.pack()
 		w.expect("/", `<td class="n" data-l="Ran">340 ms</td>`)
 	})
+}
+
+// Tasks hold as many slots as they say, and runs of workflows hold none.
+func TestOverview_CountsTheSlotsOfTasks(t *testing.T) {
+	page := control.TaskPage{Tasks: make([]task.Task, 3)}
+	page.Tasks[0].Reach, page.Tasks[2].Type = ";;;4", task.WorkflowType
+	v := visit{Namespace: control.EveryNamespace, Status: status.Status{Figures: status.Figures{Running: 9}}}
+	if got := slotsTaken(&v, page); got != 5 {
+		t.Errorf("a list of all tasks that run has %d slots, want 5", got)
+	}
+	page.NextCursor = "more"
+	if got := slotsTaken(&v, page); got != 9 {
+		t.Errorf("beside a list of some, %d slots are taken, want the 9 of the status", got)
+	}
 }
 
 // A search that was given up says so.

@@ -434,7 +434,7 @@ func TestScreenshots(t *testing.T) {
 		node.Host, node.Capacity, node.Running, node.Partitions = "vm-a", 12, 3, []int{0}
 		node.Queues = map[string]int{"critical": 6, "default": 3, "low": 1, "reports": 1}
 		s.nodes = append(s.nodes, cluster.Node{
-			ID: "node-b", Host: "vm-b", State: cluster.StateAlive, Roles: node.Roles, Capacity: 12, Running: 2,
+			ID: "node-b", Host: "vm-b", State: cluster.StateAlive, Roles: node.Roles, Capacity: 12, Running: 2, Tasks: 2,
 			Partitions: []int{1}, Queues: node.Queues, Types: node.Types,
 		})
 		s.days()

@@ -109,6 +109,7 @@ var chineseFleet = map[string]string{
 	"Servers of asynq, with %d slots.": "asynq 服务器，共 %d 个槽位。",
 	"Set the capacity":                 "设置容量",
 	"Slots":                            "槽位",
+	"Slots in use":                     "已用槽位",
 	"Slots in use, for all queues":     "已用槽位（所有队列）",
 	"Tasks that waited, by minute; the most: %d":       "每分钟等待的任务，最多 %d 个",
 	"The first of them for %s.":                        "最早的已等待 %s。",

@@ -137,6 +137,13 @@ func New(o Options) *Worker {
 // Running is the number of slots that attempts hold now.
 func (w *Worker) Running() int { return int(w.running.Load()) }
 
+// Tasks is the number of attempts that run, or whose end Redis has not taken yet. An attempt may hold several slots.
+func (w *Worker) Tasks() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.active)
+}
+
 // Placed returns how many slots the deliveries hold that were handed over to its node alone, by queue; nil for none.
 func (w *Worker) Placed() (placed map[string]int) {
 	w.mu.Lock()

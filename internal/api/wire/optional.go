@@ -38,3 +38,11 @@ func AtIfAny(t time.Time) *Time {
 	}
 	return new(At(t))
 }
+
+// TasksOf is how many tasks a node has. One of an earlier version does not say, and each of its tasks holds one slot.
+func TasksOf(n Node) int {
+	if n.Tasks == nil {
+		return n.Running
+	}
+	return *n.Tasks
+}

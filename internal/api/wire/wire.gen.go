@@ -3039,7 +3039,7 @@ type Node struct {
 	// Left out if it listens nowhere, and by nodes of earlier versions.
 	Address *string `json:"address,omitempty"`
 
-	// Capacity How many tasks it runs at a time at most.
+	// Capacity How many slots it has. It runs as many tasks at a time at most, if each holds one slot.
 	Capacity int `json:"capacity"`
 
 	// Cordon Says that the workers of a node take no tasks, and why.
@@ -3086,6 +3086,9 @@ type Node struct {
 	// State `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
 	State NodeState `json:"state"`
 
+	// Tasks How many tasks it has that run, or whose end Redis has not taken yet. Not answered by nodes of earlier versions.
+	Tasks *int `json:"tasks,omitempty"`
+
 	// Types The types of the tasks that its workers run; left out by nodes of earlier versions.
 	Types   []string `json:"types,omitempty,omitzero"`
 	Version string   `json:"version"`
@@ -3108,8 +3111,8 @@ type NodeCordon struct {
 	// Note Why; left out if nobody said.
 	Note *string `json:"note,omitempty"`
 
-	// Obeyed Whether the node has confirmed it: no task begins there any more, and `running` counts those that run or whose end Redis
-	// has not taken yet. Nodes of releases without cordons never do.
+	// Obeyed Whether the node has confirmed it: no task begins there any more, and `tasks` of the node counts those that run or
+	// whose end Redis has not taken yet. Nodes of releases without cordons never do.
 	Obeyed bool `json:"obeyed"`
 
 	// Of The id or the name that was cordoned.
@@ -3271,7 +3274,7 @@ type Period struct {
 	// At When it began.
 	At Time `json:"at"`
 
-	// Capacity How many could have run then; left out with `running`.
+	// Capacity How many slots there were then; left out with `running`.
 	Capacity *int   `json:"capacity,omitempty"`
 	Counts   Counts `json:"counts"`
 

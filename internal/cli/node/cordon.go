@@ -68,7 +68,7 @@ func cordonRun(ctx context.Context, opts *cordonOptions) error {
 			if n.Cordon != nil && n.Cordon.Until != nil {
 				lasts = "until " + n.Cordon.Until.UTC().Format(time.RFC3339)
 			}
-			return opts.Printer.Printf("%s is cordoned %s; it runs %s\n", n.ID, lasts, printer.Counted(n.Running, "task"))
+			return opts.Printer.Printf("%s is cordoned %s; it runs %s\n", n.ID, lasts, printer.Counted(wire.TasksOf(n), "task"))
 		})
 	})
 }

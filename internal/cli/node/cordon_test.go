@@ -10,11 +10,12 @@ import (
 	"github.com/dts-sched/dts/internal/cli/clitest"
 )
 
-// cordoned is the node n1, called vm, that runs so many tasks, and is cordoned. obeyed says that it has confirmed that.
-func cordoned(running int, obeyed bool) wire.Node {
+// cordoned is the node n1, called vm, that has so many tasks of two slots, and is cordoned. obeyed says that it has
+// confirmed that.
+func cordoned(tasks int, obeyed bool) wire.Node {
 	return wire.Node{
-		ID: "n1", Name: new("vm"), Host: "h", Roles: []string{"worker"}, State: wire.Alive, Capacity: 4, Running: running,
-		Partitions: []int{}, Queues: map[string]int{}, StartedAt: wire.At(clitest.Now),
+		ID: "n1", Name: new("vm"), Host: "h", Roles: []string{"worker"}, State: wire.Alive, Capacity: 4,
+		Running: 2 * tasks, Tasks: &tasks, Partitions: []int{}, Queues: map[string]int{}, StartedAt: wire.At(clitest.Now),
 		LastBeat: wire.At(clitest.Now),
 		Cordon: &wire.NodeCordon{
 			Of: "vm", Since: wire.At(clitest.Now), By: new("ann"), Note: new("a new kernel"), Obeyed: obeyed,
@@ -86,8 +87,11 @@ func draining(t *testing.T, cordoned wire.Node, answers ...[]wire.Node) *clitest
 func TestDrain_WaitsUntilTheNodeHasConfirmed(t *testing.T) {
 	older := cordoned(7, false) // another process that had the name
 	older.ID, older.State = "n0", wire.Dead
-	s := draining(t, cordoned(0, false), []wire.Node{older, cordoned(0, true), busy()})
-	s.Terminal().Run(t, "node", "drain", "vm").Expect(t, 0, "n1 is drained: it runs nothing\n", "")
+	reporting := cordoned(1, true)
+	reporting.Running = 0 // its slots are free, and Redis has not taken the end yet
+	s := draining(t, cordoned(0, false), []wire.Node{reporting}, []wire.Node{older, cordoned(0, true), busy()})
+	s.Terminal().Run(t, "node", "drain", "vm").Expect(t, 0, "n1 is drained: it runs nothing\n",
+		"waiting for vm: 1 task left\n")
 	if got := s.LastOf("POST").Body; got != `{"drain":true}` {
 		t.Errorf("it sent %s", got)
 	}

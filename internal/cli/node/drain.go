@@ -91,10 +91,10 @@ type drain struct {
 	nodes  []wire.Node     // with that id or name, as they were seen last
 	alive  map[string]bool // the ids of those that were seen alive
 
-	running int    // tasks that the nodes have left, as far as they have confirmed the cordon
-	waits   string // what it waits for; "" for nothing
-	shown   string // what the user was told of that
-	silent  bool   // the user was told that the server does not answer
+	tasks  int    // that the nodes have left, as far as they have confirmed the cordon
+	waits  string // what it waits for; "" for nothing
+	shown  string // what the user was told of that
+	silent bool   // the user was told that the server does not answer
 }
 
 // await returns when the nodes have nothing left. Errors: those of Read that are final, that of ctx, and those of
@@ -104,7 +104,7 @@ func (d *drain) await(ctx context.Context) error {
 		if err := d.count(); err != nil || d.waits == "" {
 			return err
 		}
-		if d.waits != d.shown && (d.running > 0 || looks > confirmedSoon) {
+		if d.waits != d.shown && (d.tasks > 0 || looks > confirmedSoon) {
 			d.Printer.Notef("waiting for %s: %s", d.Node, d.waits)
 			d.shown = d.waits
 		}
@@ -144,7 +144,7 @@ func (d *drain) look(ctx context.Context) error {
 // count notes what it waits for. Errors: a node that was alive is dead; somebody has ended the cordon, or its time is
 // over.
 func (d *drain) count() error {
-	d.running = 0
+	d.tasks = 0
 	unconfirmed := ""
 	for _, n := range d.nodes {
 		switch {
@@ -156,15 +156,15 @@ func (d *drain) count() error {
 		case !n.Cordon.Obeyed:
 			unconfirmed, d.alive[n.ID] = n.ID, true
 		default:
-			d.running += n.Running
+			d.tasks += wire.TasksOf(n)
 			d.alive[n.ID] = true
 		}
 	}
 	switch {
 	case len(d.alive) == 0 && len(d.nodes) > 0:
 		return fmt.Errorf("%s counts as dead: what it ran may still run (dtsctl node get %s)", d.Node, d.nodes[0].ID)
-	case d.running > 0:
-		d.waits = printer.Counted(d.running, "task") + " left"
+	case d.tasks > 0:
+		d.waits = printer.Counted(d.tasks, "task") + " left"
 	case unconfirmed != "":
 		d.waits = unconfirmed + " has not confirmed the cordon yet"
 	default:

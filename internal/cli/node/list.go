@@ -35,16 +35,18 @@ func newListCommand(f *command.Factory) *cobra.Command {
 cordoned: its workers take no tasks. "dtsctl node get" says since when and why.
 
 The columns in a pipe are: id, state, host, ip, version, roles, running, capacity, partitions, queues, cpu, memory,
-started, beat, via, name, labels, machine_cpu, machine_memory.
-Running is how many tasks it runs, capacity how many it can run; partitions are those it leads, queues those it serves,
-with their weights; cpu is the share of the machine's processors that its process uses, memory what the process holds,
-beat its last heartbeat, via the node that a worker by HTTP talks to; name and labels are those that it was given;
-machine_cpu and machine_memory are the shares in use of its machine, by all that runs there.
+started, beat, via, name, labels, machine_cpu, machine_memory, tasks.
+Running is how many of its slots are taken, capacity how many it has; partitions are those it leads, queues those it
+serves, with their weights; cpu is the share of the machine's processors that its process uses, memory what the process
+holds, beat its last heartbeat, via the node that a worker by HTTP talks to; name and labels are those that it was
+given; machine_cpu and machine_memory are the shares in use of its machine, by all that runs there; tasks is how many
+tasks it has that run, or whose end Redis has not taken yet. A task holds one slot, or several.
 
 A terminal gets what fits it: id, state, version, roles, running, leads, queues, cpu, memory, beat and, if a node has
-some, labels. There, all are the roles scheduler, worker and api; leads is how many partitions it leads. Cpu and memory
-are the shares that its process has of the machine and, in parentheses, those in use by all that runs there.
-"dtsctl node get" has the rest, and more of the machine.`,
+some, labels. There, all are the roles scheduler, worker and api; running is how many of its slots are
+taken, or how many tasks are left if the node drains; leads is how many partitions it leads. Cpu and memory are the
+shares that its process has of the machine and, in parentheses, those in use by all that runs there. "dtsctl node get"
+has the rest, and more of the machine.`,
 		Example: `  dtsctl node list
   dtsctl node list -l 'zone in (eu,us),gpu'`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
@@ -102,6 +104,7 @@ var listColumns = []column{
 	labelsColumn,
 	{Name: "machine_cpu", Value: func(n wire.Node) any { return machineCPU(n.Machine) }},
 	{Name: "machine_memory", Value: func(n wire.Node) any { return machineMemory(n.Machine) }},
+	{Name: "tasks", Value: func(n wire.Node) any { return wire.TasksOf(n) }},
 }
 
 // stateOf is the state of a node; cordoned if it lives and takes no tasks.
@@ -152,7 +155,7 @@ func runningOf(n wire.Node) any {
 	case !slices.Contains(n.Roles, config.RoleWorker):
 		return ""
 	case drains:
-		return fmt.Sprintf("%d left", n.Running)
+		return fmt.Sprintf("%d left", wire.TasksOf(n))
 	}
 	return fmt.Sprintf("%d of %d", n.Running, n.Capacity)
 }

@@ -35,7 +35,8 @@ func TestGet_ShowsWhatANodeHasLost(t *testing.T) {
 	s.On("GET /v1/nodes/{node}", 200, wire.NodeDetail{ID: "n1", Node: &n, Lost: lost})
 	s.Pipe().Run(t, "node", "get", "n1").Expect(t, 0, "id\tn1\nstate\tdead\nhost\th\nroles\tworker\nrunning\t0\n"+
 		"capacity\t0\ncpu\t0\nmemory\t0\nstarted\t2026-01-02T15:04:05.000Z\nbeat\t2026-01-02T15:04:05.000Z\n"+
-		"labels\tzone=eu\nmachine_cpu\t0.25\nmachine_memory\t0.375\nmachine_memory_used\t3221225472 of 8589934592\n"+
+		"labels\tzone=eu\nmachine_cpu\t0.25\nmachine_memory\t0.375\ntasks\t0\n"+
+		"machine_memory_used\t3221225472 of 8589934592\n"+
 		"machine_disk_used\t21474836480 of 53687091200\nmachine_load\t1.50\n"+
 		"machine_network\t2048 received and 10 sent a second\naddress\t0.0.0.0:7080\npid\t4711\n"+
 		"lost_attempt\ta\tdefault\t1\t2026-01-02T15:04:05.000Z\trunning\tn2\n"+
@@ -64,20 +65,21 @@ func TestList_PrintsNodes(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{{
 		ID: "n1", Host: "h", IP: "10.0.0.1", Version: "v1", Roles: []string{"api", "worker"}, State: "alive",
-		Capacity: 10, Running: 3, Partitions: []int{0, 1, 2, 7}, Queues: map[string]int{"low": 1, "default": 3}, CPU: 0.125,
+		Capacity: 10, Running: 3, Tasks: new(2), CPU: 0.125,
+		Partitions: []int{0, 1, 2, 7}, Queues: map[string]int{"low": 1, "default": 3},
 		Memory: 20 << 20, StartedAt: wire.At(clitest.Now.Add(-50 * time.Hour)),
 		LastBeat: wire.At(clitest.Now.Add(-time.Second)), Via: new("n0"), Name: new("web-1"),
 		Labels:  &wire.NodeLabels{"zone": "eu", "spot": "", "gpu": "2"},
 		Machine: &wire.Machine{CPU: new(0.5), Memory: &wire.MachineSpace{Used: 1, Total: 3}},
 	}, {
-		ID: "n2", State: "alive", CPU: 0.125, Partitions: []int{}, Roles: []string{}, Queues: map[string]int{},
+		ID: "n2", State: "alive", Running: 1, CPU: 0.125, Partitions: []int{}, Roles: []string{}, Queues: map[string]int{},
 		Machine:   &wire.Machine{Memory: &wire.MachineSpace{}},
 		StartedAt: wire.At(clitest.Now), LastBeat: wire.At(clitest.Now),
 	}}})
 	s.Pipe().Run(t, "node", "list").Expect(t, 0,
 		"n1\talive\th\t10.0.0.1\tv1\tapi,worker\t3\t10\t0,1,2,7\tdefault=3,low=1\t0.125\t20971520\t"+
-			"2025-12-31T13:04:05.000Z\t2026-01-02T15:04:04.000Z\tn0\tweb-1\tgpu=2,spot,zone=eu\t0.5\t0.333\n"+
-			"n2\talive\t\t\t\t\t0\t0\t\t\t0.125\t0\t2026-01-02T15:04:05.000Z\t2026-01-02T15:04:05.000Z\t\t\t\t\t\n", "")
+			"2025-12-31T13:04:05.000Z\t2026-01-02T15:04:04.000Z\tn0\tweb-1\tgpu=2,spot,zone=eu\t0.5\t0.333\t2\n"+
+			"n2\talive\t\t\t\t\t1\t0\t\t\t0.125\t0\t2026-01-02T15:04:05.000Z\t2026-01-02T15:04:05.000Z\t\t\t\t\t\t1\n", "")
 }
 
 func TestList_AsksForNodesThatMatch(t *testing.T) {
@@ -95,7 +97,7 @@ func TestList_SaysWhatIsLeftOnANodeThatDrains(t *testing.T) {
 	s := clitest.Start(t)
 	node := func(id string, state wire.NodeState, drain *bool) wire.Node {
 		n := wire.Node{
-			ID: id, State: state, Roles: []string{"worker"}, Capacity: 4, Running: 3,
+			ID: id, State: state, Roles: []string{"worker"}, Capacity: 4, Running: 3, Tasks: new(2),
 			Partitions: []int{}, Queues: map[string]int{}, StartedAt: wire.At(clitest.Now), LastBeat: wire.At(clitest.Now),
 		}
 		if drain != nil {
@@ -103,13 +105,16 @@ func TestList_SaysWhatIsLeftOnANodeThatDrains(t *testing.T) {
 		}
 		return n
 	}
+	older := node("older", wire.Draining, nil)
+	older.Tasks = nil
 	s.On("GET /v1/nodes", 200, wire.NodeList{Nodes: []wire.Node{
-		node("stops", wire.Draining, nil), node("drains", wire.Alive, new(true)), node("cordoned", wire.Alive, new(false)),
+		older, node("stops", wire.Draining, nil), node("drains", wire.Alive, new(true)),
+		node("cordoned", wire.Alive, new(false)),
 		node("gone", wire.Dead, new(true)), node("works", wire.Alive, nil),
 	}})
 	out := s.Terminal().Run(t, "node", "list").Out
 	for id, want := range map[string]string{
-		"stops": "3 left", "drains": "3 left", "cordoned": "3 of 4", "gone": "3 of 4", "works": "3 of 4",
+		"stops": "2 left", "drains": "2 left", "older": "3 left", "cordoned": "3 of 4", "gone": "3 of 4", "works": "3 of 4",
 	} {
 		for line := range strings.Lines(out) {
 			if strings.HasPrefix(line, id) && !strings.Contains(line, " "+want+" ") {
