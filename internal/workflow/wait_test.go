@@ -161,20 +161,20 @@ func TestWait_IsChecked(t *testing.T) {
 	t.Parallel()
 	long, untyped := strings.Repeat("x", ByNameLimit+1), Param{Name: "n"}
 	for want, w := range map[string]Wait{
-		": a step waits for one of these: for, until, signal, approval":     {},
-		": a step waits for one of these: for":                              {For: 1, Signal: "a"},
-		".for: 800h0m0s must be 1ms to 720h":                                {For: 800 * time.Hour},
-		".for: 1µs must be":                                                 {For: time.Microsecond},
-		".until: \"noon\" must be a moment":                                 {Until: "noon"},
-		".until: ":                                                          {Until: "${{ params.none }}"},
-		".signal: \"A b\" must be":                                          {Signal: "A b"},
-		".timeout: is for a signal or an approval":                          {For: time.Hour, Timeout: time.Hour},
-		".timeout: -1s must be":                                             {Signal: "a", Timeout: -time.Second},
-		".on_timeout: \"stop\" must be fail, skip or continue":              {Signal: "a", Timeout: 1e9, OnTimeout: "stop"},
-		".on_timeout: says what happens after a timeout, and there is none": {Signal: "a", OnTimeout: "skip"},
-		".approval.by[0]: is empty":                                         {Approval: &Approval{By: []string{""}}},
-		".approval.by[1]: ":                                                 {Approval: &Approval{By: []string{"a", long}}},
-		".approval.form.n.type: ":                                           {Approval: &Approval{Form: []Param{untyped}}},
+		": a step waits for one of these: for, until, signal, approval": {},
+		": a step waits for one of these: for":                          {For: 1, Signal: "a"},
+		".for: 800h0m0s must be 1ms to 720h":                            {For: 800 * time.Hour},
+		".for: 1µs must be":                                             {For: time.Microsecond},
+		".until: \"noon\" must be a moment":                             {Until: "noon"},
+		".until: ":                                                      {Until: "${{ params.none }}"},
+		".signal: \"A b\" must be":                                      {Signal: "A b"},
+		".timeout: is for a signal or an approval":                      {For: time.Hour, Timeout: time.Hour},
+		".timeout: -1s must be":                                         {Signal: "a", Timeout: -time.Second},
+		".on_timeout: \"stop\" must be fail, skip or continue":          {Signal: "a", Timeout: 1e9, OnTimeout: "stop"},
+		".on_timeout: says what happens after a timeout":                {Signal: "a", OnTimeout: "skip"},
+		".approval.by[0]: is empty":                                     {Approval: &Approval{By: []string{""}}},
+		".approval.by[1]: ":                                             {Approval: &Approval{By: []string{"a", long}}},
+		".approval.form.n.type: ":                                       {Approval: &Approval{Form: []Param{untyped}}},
 	} {
 		_, err := Compile(workflow(waitStep("w", w)))
 		if task.CodeOf(err) != task.CodeInvalid || !strings.HasPrefix(err.Error(), "steps[0].wait"+want) {
