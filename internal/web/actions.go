@@ -39,6 +39,7 @@ var notDone = sentencesByKey{
 	"capacity": "Not set.", "new": "Not put.", "edit": "Not put.", "trigger": "Not triggered.",
 	"rerun": "Not run again.", "run": "Not started.", "delete": "Not deleted.", "rollback": "Not rolled back.",
 	"set": "Not set.", "backfill": "No task was created.", "cordon": "Not cordoned.", "uncordon": "Not uncordoned.",
+	"approve": "Not approved.", "reject": "Not rejected.", "signal": "Not given.",
 }
 
 // result is where a reader finds what an action has done, and what it was. The zero value: it has done nothing.
@@ -95,6 +96,15 @@ var actions = []*action{
 	}},
 	{path: "/runs/:namespace/:id/rerun", do: rerunRun, form: runPath, says: sentencesByKey{
 		"run-again": "The run was begun again at %s.",
+	}},
+	{path: "/runs/:namespace/:id/signal", do: signalRun, form: runPath, says: sentencesByKey{
+		"run-signalled": "The signal was given at %s.",
+	}},
+	{path: "/runs/:namespace/:id/steps/:step/approve", do: approveStep, form: runPath, says: sentencesByKey{
+		"step-approved": "The step was approved at %s.",
+	}},
+	{path: "/runs/:namespace/:id/steps/:step/reject", do: rejectStep, form: runPath, says: sentencesByKey{
+		"step-rejected": "The step was rejected at %s.",
 	}},
 	{path: newWorkflowPath, do: putWorkflow, says: revisionPut},
 	{path: "/workflows/:namespace/:id/edit", do: putWorkflow, says: revisionPut},

@@ -105,11 +105,17 @@ func (v *visit) fieldLabel(name string) template.HTML {
 		return v.T("Or until, in %s", v.zone)
 	case "queue":
 		return v.T("To queue")
+	case "data":
+		return v.T("Data, as JSON")
 	case "namespace":
 		return v.T("Namespace")
 	}
 	if param, is := strings.CutPrefix(name, paramPrefix); is {
 		return escaped(param)
+	}
+	if ofStep, is := strings.CutPrefix(name, stepsPrefix); is {
+		_, field, _ := strings.Cut(ofStep, ".")
+		return cmp.Or(v.fieldLabel(field), escaped(strings.TrimPrefix(field, "data.")))
 	}
 	return ""
 }

@@ -91,11 +91,13 @@ func (s shownStep) Waits() bool {
 	return s.State == workflow.Blocked || isPassedOver(s.State)
 }
 
-// Border is the class of the border of a box: that of what is under way, or has failed.
+// Border is the class of the border of a box: that of what is under way, waits for something, or has failed.
 func (s shownStep) Border() string {
 	switch s.State {
 	case workflow.Active:
 		return "s-run"
+	case workflow.Waiting:
+		return "s-ask"
 	case workflow.State(workflow.Failed):
 		return "s-bad"
 	}
@@ -241,8 +243,11 @@ func boxOf(steps []graph.Step, members []int, at point, shown map[string]shownSt
 		}
 	}
 	b.Took, b.Href = "", "?like="+first+"#steps"
+	if b.State == "" { // of a definition: others may be something else
+		b.Word = ""
+	}
 	x := 0
-	for _, class := range []string{"f-ok", "f-off", "f-bad", "f-warn", "f-run", "f-line"} {
+	for _, class := range []string{"f-ok", "f-off", "f-bad", "f-warn", "f-run", "f-ask", "f-line"} {
 		width := counts[class] * boxWidth / len(members)
 		if counts[class] > 0 {
 			b.Parts = append(b.Parts, graphPart{class, x, max(width, 1)})
@@ -263,6 +268,8 @@ func partClass(s shownStep) string {
 		return "f-warn"
 	case workflow.Active:
 		return "f-run"
+	case workflow.Waiting:
+		return "f-ask"
 	case workflow.Blocked, "":
 		return "f-line"
 	}
@@ -273,7 +280,8 @@ func partClass(s shownStep) string {
 func urgency(s workflow.State) int {
 	return slices.Index([]workflow.State{
 		workflow.State(workflow.Skipped), workflow.State(workflow.Succeeded), workflow.State(workflow.Cancelled),
-		workflow.Blocked, workflow.State(workflow.UpstreamFailed), workflow.Active, workflow.State(workflow.Failed),
+		workflow.Blocked, workflow.State(workflow.UpstreamFailed), workflow.Active, workflow.Waiting,
+		workflow.State(workflow.Failed),
 	}, s)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // addresses are attributes with an address on this server.
-var addresses = regexp.MustCompile(` (href|action|src|data-stream)="(/[^"]*)"`)
+var addresses = regexp.MustCompile(` (href|action|formaction|src|data-stream)="(/[^"]*)"`)
 
 // finished is HTML as it is sent, which templates have made for a reader. In one pass, addresses get the base path,
 // links and forms keep the namespace that the reader has chosen, and characters that nobody sees get their names. Text
@@ -53,7 +53,7 @@ func (v *visit) finishedTag(tag, rest []byte, base string) []byte {
 	tag = addresses.ReplaceAllFunc(tag, func(found []byte) []byte {
 		parts := addresses.FindSubmatch(found)
 		name, address := string(parts[1]), string(parts[2])
-		if v.Chosen() != "" && (name == "href" || name == "action") {
+		if v.Chosen() != "" && name != "src" && name != "data-stream" {
 			address = html.EscapeString(v.inNamespace(html.UnescapeString(address)))
 		}
 		return []byte(" " + name + `="` + base + address + `"`)

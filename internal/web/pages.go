@@ -89,8 +89,8 @@ var pages = []*page{
 	},
 	{
 		name: "run", path: runPath, example: "/runs/default/flow", nav: "runs",
-		read: readRun, trips: 4, live: []string{"can", "verdict", "graph", "steps", "facts", "output"},
-		asks: []string{"state", "step", "like", "cursor"},
+		read: readRun, trips: 4, live: []string{"can", "verdict", "graph", "steps", "signals", "facts", "output"},
+		asks: []string{"state", "step", "like", "cursor", "answer"},
 	},
 	{
 		name: "workflows", path: "/workflows", nav: "runs",

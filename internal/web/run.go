@@ -31,9 +31,16 @@ type oneRun struct {
 	Match    int    // steps that match the filter
 	Alike    string // the step that all listed ones are like; "" for no such filter
 	Next     string // where the next page begins; "" at the end
-	Params   string
-	Output   string
-	Labels   []string
+	Waiting  []waitingStep
+
+	Approvals []approvalForm // that are open, and for which there is room
+	NotOpen   int            // further ones
+	Signal    *signalForm    // nil if the run takes none
+	Given     []givenSignal  // the newest ones
+
+	Params string
+	Output string
+	Labels []string
 }
 
 func readRun(ctx context.Context, v *visit) (any, string, error) {
@@ -48,6 +55,9 @@ func readRun(ctx context.Context, v *visit) (any, string, error) {
 	}
 	o := &oneRun{Run: r, Progress: r.Run.Progress(), Labels: labelsOf(r.Task.Labels)}
 	o.Mark, _ = v.runState(r.Task, isPaused(r))
+	if onlyWaits(r, o.Progress) {
+		o.Mark = stepMark(workflow.Waiting)
+	}
 	o.Verdict = v.runVerdict(r, o.Progress)
 	if isLong(r.Task.Error) {
 		o.Error = cutHTML(r.Task.Error, shownError)
@@ -60,6 +70,7 @@ func readRun(ctx context.Context, v *visit) (any, string, error) {
 	sections := r.Sections()
 	o.Graph = drawings(sections, shown)
 	o.list(v, rows, sections)
+	v.readWaits(o)
 	if len(r.Params) > 0 {
 		text, err := wire.Encode(r.Params)
 		if err != nil {
@@ -105,7 +116,16 @@ func (v *visit) runVerdict(r control.Run, p workflow.Progress) template.HTML {
 	case p.Phase == workflow.PhaseFinally:
 		return v.T("Runs its last steps: %d of %d steps have ended", p.Ended(), p.Steps)
 	}
+	if onlyWaits(r, p) {
+		return v.T("Waits: %d of %d steps have ended", p.Ended(), p.Steps)
+	}
 	return v.T("Runs: %d of %d steps have ended", p.Ended(), p.Steps)
+}
+
+// onlyWaits reports whether a run does nothing but wait, for a time or for people.
+func onlyWaits(r control.Run, p workflow.Progress) bool {
+	isSteered := isPaused(r) || !r.Task.CancelRequested.IsZero() || p.Phase != workflow.PhaseMain
+	return !isSteered && r.Task.State == task.Running && p.States[workflow.Waiting] > 0 && p.States[workflow.Active] == 0
 }
 
 // PhaseName is what steps of a run may be released, in a word.
@@ -162,18 +182,22 @@ func (o *oneRun) Can(what string) bool {
 		return !t.State.Final() && t.CancelRequested.IsZero()
 	case "rerun":
 		return t.State.Final()
+	case "approve", "reject":
+		return len(o.Approvals) > 0
+	case "signal":
+		return o.Signal != nil
 	}
 	return false
 }
 
-// Offers are the actions that the page offers. A rerun is offered anew for each end.
+// Offers are the actions that the page offers. A rerun is offered anew for each end, and an answer for each question.
 func (o *oneRun) Offers() string {
 	all := []string{"pause", "resume", "cancel", "rerun"}
 	offers := strings.Join(slices.DeleteFunc(all, func(what string) bool { return !o.Can(what) }), " ")
 	if o.Can("rerun") {
 		offers += " " + o.Ended()
 	}
-	return offers
+	return offers + o.questions()
 }
 
 // Ended is when the run ended, as the form that reruns it says it.

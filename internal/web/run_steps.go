@@ -1,6 +1,7 @@
 package web
 
 import (
+	"html/template"
 	"net/url"
 	"slices"
 	"strings"
@@ -28,9 +29,10 @@ type stepTab struct {
 type stepRow struct {
 	control.RunStep
 	shownStep
-	Since time.Time // it is active since then
+	Since time.Time // it is active, or waits, since then
 	Try   int       // attempts of its task
 	Why   string
+	Says  template.HTML // in place of Why: what it waits for, or how it was answered
 }
 
 // stepRows are all steps of a run.
@@ -49,7 +51,10 @@ func (v *visit) stepRows(r control.Run) []stepRow {
 				row.Since = t.StartedAt
 			}
 		}
-		row.Why = v.Reason(row.Why)
+		row.Why, row.Says = v.Reason(row.Why), v.answerWords(s)
+		if s.State == workflow.Waiting {
+			row.Since, row.Says = s.StepRun.Since, v.waitWords(s)
+		}
 		rows[i] = row
 	}
 	return rows
@@ -58,6 +63,9 @@ func (v *visit) stepRows(r control.Run) []stepRow {
 // shownStep says how a step is shown.
 func (v *visit) shownStep(s control.RunStep) shownStep {
 	shown := shownStep{State: s.State, Mark: stepMark(s.State), Word: v.stepState(s.State)}
+	if s.State == workflow.Waiting {
+		shown.Took = v.waitKind(*s.Wait)
+	}
 	t := s.Task
 	if t == nil || s.Released == 0 {
 		return shown
@@ -76,6 +84,8 @@ func stepMark(s workflow.State) mark {
 	switch s {
 	case workflow.Active:
 		return mark{"run", "t-run"}
+	case workflow.Waiting:
+		return mark{"ask", "t-ask"}
 	case workflow.State(workflow.Succeeded):
 		return mark{"ok", "t-ok"}
 	case workflow.State(workflow.Failed):
@@ -92,8 +102,9 @@ func stepMark(s workflow.State) mark {
 
 // stepStates are the states of steps, in the order of the tabs.
 var stepStates = []workflow.State{
-	workflow.State(workflow.Failed), workflow.Active, workflow.Blocked, workflow.State(workflow.UpstreamFailed),
-	workflow.State(workflow.Cancelled), workflow.State(workflow.Skipped), workflow.State(workflow.Succeeded),
+	workflow.State(workflow.Failed), workflow.Waiting, workflow.Active, workflow.Blocked,
+	workflow.State(workflow.UpstreamFailed), workflow.State(workflow.Cancelled), workflow.State(workflow.Skipped),
+	workflow.State(workflow.Succeeded),
 }
 
 // stepState is a state of a step in a word.
@@ -101,6 +112,8 @@ func (v *visit) stepState(s workflow.State) string {
 	switch s {
 	case workflow.Blocked:
 		return string(v.T("blocked"))
+	case workflow.Waiting:
+		return string(v.T("waits"))
 	case workflow.Active:
 		return string(v.T("under way"))
 	case workflow.State(workflow.Skipped):

@@ -131,5 +131,8 @@ func (v *visit) StepsOf(r runRow) template.HTML {
 	if n := r.Progress.States[workflow.State(workflow.Failed)]; n > 0 {
 		said += v.T(", ") + v.T("%s failed", v.Num(n))
 	}
+	if n := r.Progress.States[workflow.Waiting]; n > 0 {
+		said += v.T(", ") + v.T("%s waiting", v.Num(n))
+	}
 	return said
 }

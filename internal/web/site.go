@@ -142,11 +142,11 @@ func (s *Site) loadAssets() error {
 	return nil
 }
 
-// tight takes out blanks that a script does without. The quoted texts of the script have none of these, but for one
-// selector, which means the same without.
+// tight takes out blanks and ends of lines that a script does without: no comment ends with a semicolon. The quoted
+// texts of the script have none of these, but for one selector, which means the same without.
 var tight = strings.NewReplacer(
-	", ", ",", "; ", ";", " = ", "=", " => ", "=>", " === ", "===", " && ", "&&", " || ", "||", " ? ", "?", " : ", ":",
-	" + ", "+", " < ", "<", " * ", "*",
+	", ", ",", "; ", ";", ";\n", ";", " = ", "=", " => ", "=>", " === ", "===", " && ", "&&", " || ", "||", " ? ", "?",
+	" : ", ":", " + ", "+", " < ", "<", " * ", "*",
 	" { ", "{", ") {", "){", "{ ", "{", " }", "}", ": ", ":", "if (", "if(", "for (", "for(",
 )
 

@@ -59,6 +59,15 @@ type formField struct {
 	Wide     bool
 	Required bool
 	Note     template.HTML // what else is to know of it
+	Step     string        // of a number: 1 or any; "" for a text
+	Min, Max string        // of a number; "" for none
+	Options  []fieldOption // the reader chooses one of these; none: the reader types
+}
+
+// fieldOption is one of those that a field offers.
+type fieldOption struct {
+	Value, Name string
+	Present     bool
 }
 
 // Rows is how many lines the field shows.

@@ -8,7 +8,7 @@ import (
 // chinese are all texts in Chinese. A page has its texts in the file of its topic, and those that other topics use too
 // in this one.
 var chinese = allOf(
-	chineseShared, chineseTasks, chineseSchedules, chineseFleet, chineseLimits, chineseForms, chineseRuns,
+	chineseShared, chineseTasks, chineseSchedules, chineseFleet, chineseLimits, chineseForms, chineseRuns, chineseWaits,
 	chineseRoutes,
 )
 

@@ -136,7 +136,8 @@ func TestWorkflowEdit_WarnsOfSchedulesWhoseParamsDoNotFit(t *testing.T) {
 		w.put("nightly", func(d *schedule.Definition) {
 			d.Task = task.Definition{Type: task.WorkflowType, Payload: []byte(`{"workflow": "etl"}`)}
 		})
-		const want = `<div dir="auto">schedule nightly: its runs will fail: params.day: is missing: a run needs it</div>`
+		const want = `<div dir="auto">schedule nightly: its runs will fail: params.day: ` +
+			`is missing: the workflow needs it</div>`
 		changed := workflowText("params: {day: {type: string, required: true}}", step)
 		for from, text := range map[string]string{
 			"check":    w.write(editEtl, "check", changed).text,

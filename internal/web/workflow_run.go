@@ -26,6 +26,9 @@ func (s workflowStart) Can(string) bool {
 	return s.When[0].Value == ""
 }
 
+// shownValue is how many bytes of a value are shown beside a field, or in it before somebody types.
+const shownValue = 60
+
 // paramPrefix is before the names of params in a form, as in errors.
 const paramPrefix = payloadPrefix + "params."
 
@@ -37,15 +40,7 @@ func readWorkflowStart(ctx context.Context, v *visit) (any, string, error) {
 	}
 	o := workflowStart{Stored: s}
 	for _, p := range s.Params {
-		f := formField{
-			Name: paramPrefix + p.Name, Label: escaped(p.Name), Required: p.Required, Note: v.paramNote(p),
-			Long: p.Type == expr.List || p.Type == expr.Object,
-		}
-		if p.Default != nil {
-			f.Hint = escaped(paramText(p, p.Default))
-		}
-		f.Required, f.Wide = p.Required && !f.Long, f.Long
-		o.Fields = append(o.Fields, v.typedField(f))
+		o.Fields = append(o.Fields, v.paramField(paramPrefix+p.Name, p))
 	}
 	o.When = []formField{
 		v.typedField(formField{Name: "id", Label: v.T("Id"), Hint: v.T("one is drawn")}),
@@ -53,6 +48,18 @@ func readWorkflowStart(ctx context.Context, v *visit) (any, string, error) {
 		v.typedField(formField{Name: "owner", Label: v.T("Owner")}),
 	}
 	return o, string(v.T("Run %s", s.ID)), nil
+}
+
+// paramField is the field for a param.
+func (v *visit) paramField(name string, p workflow.Param) formField {
+	f := formField{
+		Name: name, Label: escaped(p.Name), Note: v.paramNote(p), Long: p.Type == expr.List || p.Type == expr.Object,
+	}
+	if p.Default != nil {
+		f.Hint = escaped(task.Cut(paramText(p, p.Default), shownValue))
+	}
+	f.Required, f.Wide = p.Required && !f.Long, f.Long
+	return v.typedField(f)
 }
 
 // typedField is a field with what was typed into it, and what is wrong with that.
@@ -83,7 +90,7 @@ func (v *visit) paramNote(p workflow.Param) template.HTML {
 	if len(p.Enum) > 0 {
 		var values []string
 		for _, raw := range p.Enum[:min(len(p.Enum), 10)] {
-			values = append(values, paramText(p, raw))
+			values = append(values, task.Cut(paramText(p, raw), shownValue))
 		}
 		said += "; " + v.T("one of %s", v.List(values))
 	}
@@ -122,6 +129,22 @@ func (v *visit) paramType(t expr.Type) template.HTML {
 	return v.T("an object, as JSON")
 }
 
+// typedParam is the value of a param that was typed; nil for nothing.
+func typedParam(p workflow.Param, text string) (json.RawMessage, error) {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if p.Type != expr.String {
+		text = strings.TrimSpace(text)
+	}
+	raw := json.RawMessage(text)
+	switch {
+	case text == "":
+		return nil, nil
+	case p.Type == expr.String || !json.Valid(raw): // the definition says what is wrong with that
+		return wire.Encode(text)
+	}
+	return raw, nil
+}
+
 // startWorkflow starts a run with what was typed. A field that is empty is left out.
 func startWorkflow(ctx context.Context, v *visit, form url.Values) (result, error) {
 	who, get := v.ofPath(), func(name string) string { return strings.TrimSpace(form.Get(name)) }
@@ -131,20 +154,13 @@ func startWorkflow(ctx context.Context, v *visit, form url.Values) (result, erro
 	}
 	params := wire.RunParams{}
 	for _, p := range s.Params {
-		text := strings.ReplaceAll(form.Get(paramPrefix+p.Name), "\r\n", "\n")
-		if p.Type != expr.String {
-			text = strings.TrimSpace(text)
+		raw, err := typedParam(p, form.Get(paramPrefix+p.Name))
+		if err != nil {
+			return result{}, err
 		}
-		if text == "" {
-			continue
+		if raw != nil {
+			params[p.Name] = raw
 		}
-		raw := json.RawMessage(text)
-		if p.Type == expr.String || !json.Valid(raw) { // the definition says what is wrong with that
-			if raw, err = wire.Encode(text); err != nil {
-				return result{}, err
-			}
-		}
-		params[p.Name] = raw
 	}
 	payload, err := wire.Encode(struct {
 		Workflow string         `json:"workflow"`

@@ -154,11 +154,16 @@ func readWorkflow(ctx context.Context, v *visit) (any, string, error) {
 func (v *visit) plannedGraph(d workflow.Definition, href string) []drawing {
 	shown := map[string]shownStep{}
 	for _, s := range slices.Concat(d.Steps, d.OnFailure, d.Finally) {
-		what := string(v.T("decides"))
-		if s.Task != nil {
-			what = s.Task.Type
+		switch {
+		case s.Task != nil:
+			shown[s.ID] = shownStep{Took: s.Task.Type, Href: href}
+		case s.Wait != nil:
+			shown[s.ID] = shownStep{
+				Mark: stepMark(workflow.Waiting), Word: v.stepState(workflow.Waiting), Took: v.waitKind(*s.Wait), Href: href,
+			}
+		default:
+			shown[s.ID] = shownStep{Took: string(v.T("decides")), Href: href}
 		}
-		shown[s.ID] = shownStep{Took: what, Href: href}
 	}
 	drawn := func(s workflow.Step) graph.Step { return graph.Step{ID: s.ID, Needs: s.Needs} }
 	all := drawings(graph.SectionsOf(d.Steps, d.OnFailure, d.Finally, drawn), shown)

@@ -28,6 +28,7 @@ var moreExamples = []string{
 	"/schedules/default/hourly/delete", "/schedules/default/often/backfill?from=10m",
 	"/schedules/default/hourly/rollback?revision=1", "/find?q=often", "/runs?state=failed&workflow=etl",
 	"/runs/default/flow?state=succeeded", "/workflows/default/etl/delete", "/tasks/default/flow@.load",
+	"/runs/default/refund",
 }
 
 // unanswered are addresses of nothing.
@@ -65,6 +66,7 @@ func (n *node) furnish() {
 	n.shell("key", "true", fields{"limit_key": "shop,other"})
 	n.send(http.MethodPut, "/v1/workflows/etl", etl("/"))
 	n.send(http.MethodPost, "/v1/runs", fields{"id": "flow", "workflow": "etl", "params": fields{"day": "2026-11-25"}})
+	n.refund("refund")
 	n.awaitState("failed", "failed")
 	n.awaitState("runs", "running")
 	n.awaitState("flow@.load", "running")

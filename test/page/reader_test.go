@@ -28,6 +28,7 @@ func TestReader_OfOneNode(t *testing.T) {
 		"an id leads to its page":           findLeadsToAnID,
 		"a run is steered":                  runsAreSteered,
 		"a workflow is written":             workflowsAreWritten,
+		"a step is approved":                stepsAreApproved,
 		"a limit is set":                    limitsAreSet,
 		"a task is asked to move":           tasksAreAskedToMove,
 		"a worker is drained":               workersAreDrained,

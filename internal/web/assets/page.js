@@ -60,7 +60,7 @@
   };
   // Forms are their reader's own, so no stream has them. When other ones are due, they are read again; not while somebody
   // is at them, or has typed something.
-  const inUse = () => $$("[data-acts]").some(busy) || $("main [role=alert]") || $$("main input").some(e => e.value !== e.defaultValue);
+  const inUse = () => $$("[data-acts]").some(busy) || $("main [role=alert]") || $$("main :is(input,textarea,[selected])").some(e => e.defaultSelected ? !e.selected : e.value !== e.defaultValue || e.checked !== e.defaultChecked);
   let turns = 0;
   const renew = async () => {
     const forms = "[data-acts], #can", turn = ++turns;
