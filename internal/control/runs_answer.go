@@ -67,6 +67,8 @@ func checkSignal(run Run, name string, data json.RawMessage) (json.RawMessage, e
 		return nil, task.Invalid("data", "is not valid JSON: %v", err)
 	case len(compact) > workflow.DataLimit:
 		return nil, task.Invalid("data", "is %d bytes long, at most %d are allowed", len(compact), workflow.DataLimit)
+	case string(compact) == "null":
+		return nil, nil
 	}
 	return compact, nil
 }
