@@ -186,7 +186,8 @@ func (w Workflow) definition() (workflow.Definition, error) {
 	return d, task.Join(append(errs, err)...)
 }
 
-// parametersOf returns parameters, sorted by their names. Error: a *task.Error, with fields such as "params.day.enum[0]".
+// parametersOf returns parameters, sorted by their names. Error: a *task.Error, with fields such as
+// "params.day.enum[0]".
 func parametersOf(field string, in map[string]Parameter) (out []workflow.Param, _ error) {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(in)) {

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/workflow"
 )
 
 // Run is a run of a workflow, and what became of its steps. Times that have not come are zero.
@@ -169,6 +170,9 @@ func (c *Client) SignalRun(ctx context.Context, id, name string, data any) (*Run
 	if err := c.checkTask(id); err != nil {
 		return nil, err
 	}
+	if err := workflow.ValidateStepID("name", name); err != nil {
+		return nil, errorOfUseCase(err)
+	}
 	raw, err := jsonOf("data", data)
 	if err != nil {
 		return nil, errorOfUseCase(err)
@@ -185,7 +189,7 @@ func (c *Client) SignalRun(ctx context.Context, id, name string, data any) (*Run
 // struct or a map whose JSON is an object, or nil. Whoever answers first decides; the same answer again is harmless.
 // Errors: those of GetRun; CodeInvalid; CodeTaskNotRunning; CodeStepNotWaiting.
 func (c *Client) ApproveStep(ctx context.Context, id, step, note string, data any) (*Run, error) {
-	if err := c.checkTask(id); err != nil {
+	if err := c.checkAnswer(id, step, note); err != nil {
 		return nil, err
 	}
 	raw, err := jsonOf("data", data)
@@ -206,7 +210,7 @@ func (c *Client) ApproveStep(ctx context.Context, id, step, note string, data an
 
 // RejectStep rejects what a step of a run asks for: the step fails. Errors: as of ApproveStep.
 func (c *Client) RejectStep(ctx context.Context, id, step, note string) (*Run, error) {
-	if err := c.checkTask(id); err != nil {
+	if err := c.checkAnswer(id, step, note); err != nil {
 		return nil, err
 	}
 	body, err := rest.Body(wire.Rejection{Note: wire.Given(note)})
@@ -215,6 +219,17 @@ func (c *Client) RejectStep(ctx context.Context, id, step, note string) (*Run, e
 	}
 	params := client.RejectStepParams{Namespace: c.api.Namespace}
 	return runOfAnswer(c.api.RejectStepWithBodyWithResponse(ctx, id, step, &params, rest.JSONType, body))
+}
+
+// checkAnswer checks what names a step of a run, and a note about it. Error: CodeInvalid.
+func (c *Client) checkAnswer(id, step, note string) error {
+	if err := c.checkTask(id); err != nil {
+		return err
+	}
+	if err := workflow.ValidateStepID("step", step); err != nil {
+		return errorOfUseCase(err)
+	}
+	return errorOfUseCase(task.ValidateLine("note", note, workflow.NoteLimit, "write one line of text"))
 }
 
 // StepError says why a step of a run has no output: it has not succeeded.
@@ -283,7 +298,8 @@ const (
 	stepPauseMax = time.Second           // the same at one that waits for other steps
 )
 
-// waitStep waits until a step has succeeded, and returns its run. It outlasts a server that does not answer after it has answered once.
+// waitStep waits until a step has succeeded, and returns its run. It outlasts a server that does not answer after it has
+// answered once.
 // Errors: those of OutputOf.
 func (c *Client) waitStep(ctx context.Context, run, step string) (*Run, error) {
 	reached := false

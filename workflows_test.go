@@ -40,7 +40,7 @@ func everything() dts.Workflow {
 			}},
 			{ID: "paid", Needs: []string{"one"}, Wait: &dts.Wait{Signal: "paid"}},
 			{ID: "nap", Needs: []string{"say"}, Wait: &dts.Wait{For: time.Millisecond}},
-			{ID: "dawn", Needs: []string{"say"}, Wait: &dts.Wait{Until: "${{ params.day }}T06:00:00Z"}},
+			{ID: "dawn", Needs: []string{"say"}, Wait: &dts.Wait{Until: "${{ run.created }}"}},
 		},
 		OnFailure: dts.Steps{{ID: "alarm", Type: "noop"}}, Finally: dts.Steps{{ID: "tidy", Type: "noop"}},
 		Failure: dts.FailureStop, AtOnce: 3, MaxRuns: 2, Deadline: time.Hour, Closing: time.Minute, Retention: 48 * time.Hour,

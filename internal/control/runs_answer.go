@@ -111,7 +111,7 @@ func (c *Control) answer(
 	if _, err := c.begin(ctx, who, operation, ref); err != nil {
 		return Run{}, err
 	}
-	if err := checkNote(reply.Note); err != nil {
+	if err := task.ValidateLine("note", reply.Note, workflow.NoteLimit, "write one line of text"); err != nil {
 		return Run{}, err
 	}
 	run, err := c.readRun(ctx, ref)

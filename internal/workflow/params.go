@@ -33,7 +33,7 @@ const (
 // validate checks a declaration. Error: CodeInvalid, in fields such as "default".
 func (p Param) validate() error {
 	return task.JoinChecks([]func() error{
-		func() error { return validateStepID("name", p.Name) },
+		func() error { return ValidateStepID("name", p.Name) },
 		func() error {
 			if !slices.Contains(types, p.Type) {
 				return task.Invalid("type", "%q must be one of %s", p.Type, join(types))

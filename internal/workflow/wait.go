@@ -96,7 +96,7 @@ func (w Wait) validate() error {
 	case w.OnTimeout != "" && w.Timeout == 0:
 		return task.Invalid("on_timeout", "says what happens after a timeout, and there is none")
 	case w.Signal != "":
-		return validateStepID("signal", w.Signal)
+		return ValidateStepID("signal", w.Signal)
 	case w.Approval != nil:
 		return task.Within("approval", w.Approval.validate())
 	}
