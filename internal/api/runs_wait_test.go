@@ -198,7 +198,7 @@ func TestRun_WaitsEndByTimeAndByCancel(t *testing.T) {
 	r.plan("short", false)
 	run := r.getRun("short")
 	if run.Steps[0].State != wire.StepSkipped || run.Steps[1].State != wire.StepSucceeded ||
-		wire.Value(run.Steps[0].Reason) != "nobody answered within 1ms" {
+		wire.Value(run.Steps[0].Reason) != "was skipped: nobody answered within 1ms" {
 		t.Errorf("it is %v", statesOfSteps(run))
 	}
 	r.start("o", order)

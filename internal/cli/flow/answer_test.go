@@ -75,8 +75,11 @@ func TestSignal_SendsItsData(t *testing.T) {
 			t.Errorf("%s: it has sent %s %s, want %s", args, last.Line, last.Body, want)
 		}
 	}
-	s.Pipe().Run(t, "flow", "signal", "etl-1", "paid", "--data", "late").Expect(t, 2, "",
-		`dtsctl: --data: late is no JSON: a text needs quotation marks, as in --data '"late"'`+"\n")
+	got := s.Pipe().Run(t, "flow", "signal", "etl-1", "paid", "--data", "late")
+	const wrong = `dtsctl: --data: late is no JSON: a text needs quotation marks, as in --data '"late"'`
+	if got.Code != 2 || !strings.HasPrefix(got.Err, wrong) {
+		t.Errorf("with a text: %d %s", got.Code, got.Err)
+	}
 }
 
 func TestApprove_FillsInTheFormByItsTypes(t *testing.T) {
@@ -94,6 +97,7 @@ func TestApprove_FillsInTheFormByItsTypes(t *testing.T) {
 			t.Errorf("%s: it has sent %s %s, want %s", line, last.Line, last.Body, want)
 		}
 	}
+	s = clitest.Start(t)
 	s.On("POST /v1/runs/{id}/steps/{step}/reject", 409,
 		clitest.Problem(409, wire.StepNotWaiting, "", "step ok waits for no answer: it was approved by ann"))
 	s.Pipe().Run(t, "flow", "reject", "etl-1", "ok").Expect(t, 1, "",
