@@ -5552,7 +5552,7 @@ type Since = string
 // States defines model for States.
 type States = []State
 
-// StepID defines model for StepID.
+// StepID Example: release
 type StepID = string
 
 // TypeFilter Which executor runs the task, such as `http` or `shell`.
