@@ -103,7 +103,7 @@ type Step struct {
 
 // Wait says what a step waits for: one of For, Until, Signal and Approval. It takes no worker meanwhile.
 type Wait struct {
-	For   time.Duration // once it is its turn, at most 30 days
+	For   time.Duration // after what it needs has ended, at most 30 days
 	Until string        // a moment, as "2026-11-30T18:00:00Z"; can have expressions, as "${{ params.at }}"
 	// Signal is the name of a signal that somebody gives to the run, as by [Client.SignalRun]. Its data is the output of
 	// the step.
