@@ -67,6 +67,9 @@ Whoever answers first decides. The same answer by the same caller again is harml
 		Example: `  dtsctl flow approve order-7 release
   dtsctl flow approve order-7 release -p amount=7 --note 'as agreed'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := flags.Pairs("--param", "=", values); err != nil { // before anything is asked
+				return err
+			}
 			return change(cmd.Context(), opts, func(ctx context.Context, c *rest.Client) (rest.Reply, error) {
 				in := wire.Approval{Note: note}
 				if len(values) > 0 {

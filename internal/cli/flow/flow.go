@@ -19,8 +19,8 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "flow", Short: "Keep and run workflows, and show, draw, answer, pause, cancel or rerun their runs",
 		Long: `A workflow is a number of steps, and the order in which they may run: most steps are tasks. Some wait for
-something, and some decide which of the steps behind them go on. A run carries them out once. It is a task of the type workflow, so "dtsctl task"
-knows it, too, and each step that is a task is called RUN@.STEP.`,
+something, and some decide which of the steps behind them go on. A run carries them out once. It is a task of the type
+workflow, so "dtsctl task" knows it, too, and each step that is a task is called RUN@.STEP.`,
 		Example: `  dtsctl flow graph -f etl.yaml
   dtsctl flow run -f etl.yaml -p day=2026-11-25 --id etl-1 --wait
   dtsctl flow show etl-1
