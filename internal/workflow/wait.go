@@ -124,7 +124,7 @@ func (a Approval) validate() error {
 
 // Bind returns what somebody has filled into the form, by name. Error: CodeInvalid, in fields such as "data.amount".
 func (a Approval) Bind(given map[string]json.RawMessage) (map[string]any, error) {
-	return bind("data", "the form", a.Form, given, DataLimit)
+	return bind("data", "the form", "the form", a.Form, given, DataLimit)
 }
 
 // signal returns a signal that the run was given.
