@@ -102,6 +102,15 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"PauseRun":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.PauseRun(ctx, id)) },
 		"ResumeRun": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeRun(ctx, id)) },
 		"RerunRun":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.RerunRun(ctx, id, "a")) },
+		"SignalRun": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.SignalRun(ctx, id, "paid", nil))
+		},
+		"ApproveStep": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.ApproveStep(ctx, id, "ok", "", nil))
+		},
+		"RejectStep": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.RejectStep(ctx, id, "ok", ""))
+		},
 		"OutputOf": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(dts.OutputOf[int](ctx, c, id, "a"))
 		},
@@ -167,7 +176,18 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		},
 		"UncordonNode": func(ctx context.Context, c *dts.Client, node string) error { return errOf(c.UncordonNode(ctx, node)) },
 	},
+	"step": {
+		"ApproveStep of a step": func(ctx context.Context, c *dts.Client, step string) error {
+			return errOf(c.ApproveStep(ctx, "r", step, "", nil))
+		},
+		"RejectStep of a step": func(ctx context.Context, c *dts.Client, step string) error {
+			return errOf(c.RejectStep(ctx, "r", step, ""))
+		},
+	},
 	"name": {
+		"SignalRun of a name": func(ctx context.Context, c *dts.Client, name string) error {
+			return errOf(c.SignalRun(ctx, "r", name, nil))
+		},
 		"Lock": func(ctx context.Context, c *dts.Client, name string) error {
 			return errOf(c.Lock(ctx, name, time.Minute))
 		},
@@ -183,6 +203,9 @@ func unsentCalls() map[string]badCall {
 		}},
 		"Lock: no text": {"note", func(ctx context.Context, c *dts.Client) error {
 			return errOf(c.Lock(ctx, "l", time.Minute, dts.LockNote("\xff")))
+		}},
+		"ApproveStep: no text": {"note", func(ctx context.Context, c *dts.Client) error {
+			return errOf(c.ApproveStep(ctx, "r", "ok", "\xff", nil))
 		}},
 		"Change: far away": {"run_at", func(ctx context.Context, c *dts.Client) error {
 			return errOf(c.Change(ctx, "s", dts.TaskChange{RunAt: &farAway}))

@@ -168,11 +168,8 @@ func (w Workflow) definition() (workflow.Definition, error) {
 		Closing: w.Closing, Retention: w.Retention, MaxRuns: w.MaxRuns,
 	}
 	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(w.Params)) {
-		p, err := w.Params[name].definition(name)
-		errs = append(errs, task.Within("params."+name, err))
-		d.Params = append(d.Params, p)
-	}
+	params, err := parametersOf("params", w.Params)
+	d.Params, errs = params, append(errs, err)
 	for _, section := range []struct {
 		name string
 		in   Steps
@@ -187,6 +184,31 @@ func (w Workflow) definition() (workflow.Definition, error) {
 	output, err := jsonOf("output", w.Output)
 	d.Output = output
 	return d, task.Join(append(errs, err)...)
+}
+
+// parametersOf returns parameters, sorted by their names. Error: a *task.Error, with fields such as
+// "params.day.enum[0]".
+func parametersOf(field string, in map[string]Parameter) (out []workflow.Param, _ error) {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		p, err := in[name].definition(name)
+		errs = append(errs, task.Within(field+"."+name, err))
+		out = append(out, p)
+	}
+	return out, task.Join(errs...)
+}
+
+// definition returns what a step waits for. Error: a *task.Error.
+func (w Wait) definition() (*workflow.Wait, error) {
+	out := &workflow.Wait{
+		For: w.For, Until: w.Until, Signal: w.Signal, Timeout: w.Timeout, OnTimeout: workflow.OnTimeout(w.OnTimeout),
+	}
+	if w.Approval == nil {
+		return out, nil
+	}
+	form, err := parametersOf("form", w.Approval.Form)
+	out.Approval = &workflow.Approval{By: slices.Clone(w.Approval.By), Form: form}
+	return out, task.Within("approval", err)
 }
 
 // definition returns the parameter. Error: a *task.Error.
@@ -228,7 +250,13 @@ func (s Step) definition() (workflow.Step, error) {
 	for _, c := range s.Decide {
 		out.Decide = append(out.Decide, workflow.Choice{When: c.When, Then: slices.Clone(c.Then)})
 	}
-	if len(s.Decide) > 0 && s.Type == "" {
+	if s.Wait != nil {
+		var err error
+		if out.Wait, err = s.Wait.definition(); err != nil {
+			return out, task.Within("wait", err)
+		}
+	}
+	if (len(s.Decide) > 0 || s.Wait != nil) && s.Type == "" {
 		return out, nil
 	}
 	payload, err := s.payload()

@@ -35,16 +35,46 @@ func workflowRead(d workflow.Definition) Workflow {
 		MaxRuns: d.MaxRuns, Deadline: d.Deadline, Closing: d.Closing, Retention: d.Retention, Output: anyOf(d.Output),
 		Steps: each(d.Steps, stepRead), OnFailure: each(d.OnFailure, stepRead), Finally: each(d.Finally, stepRead),
 	}
-	for _, p := range d.Params {
-		if w.Params == nil {
-			w.Params = make(map[string]Parameter, len(d.Params))
+	w.Params = parametersRead(d.Params)
+	return w
+}
+
+func parametersRead(in []workflow.Param) (out map[string]Parameter) {
+	for _, p := range in {
+		if out == nil {
+			out = make(map[string]Parameter, len(in))
 		}
-		w.Params[p.Name] = Parameter{
+		out[p.Name] = Parameter{
 			Type: ParameterType(p.Type), Required: p.Required, Default: anyOf(p.Default), Enum: each(p.Enum, anyOf),
 			Pattern: p.Pattern, Min: p.Min, Max: p.Max,
 		}
 	}
-	return w
+	return out
+}
+
+// waitRead is nil for nothing.
+func waitRead(w *workflow.Wait) *Wait {
+	if w == nil {
+		return nil
+	}
+	out := &Wait{For: w.For, Until: w.Until, Signal: w.Signal, Timeout: w.Timeout, OnTimeout: OnTimeout(w.OnTimeout)}
+	if a := w.Approval; a != nil {
+		out.Approval = &Approval{By: a.By, Form: parametersRead(a.Form)}
+	}
+	return out
+}
+
+// waitOfAnswer returns what a step of a run waits for, as far as this release knows it.
+func waitOfAnswer(raw json.RawMessage) *Wait {
+	var known words.Wait
+	if len(raw) == 0 || json.Unmarshal(raw, &known) != nil {
+		return nil
+	}
+	w, err := text.ParseWait(known)
+	if err != nil {
+		return nil
+	}
+	return waitRead(w)
 }
 
 // anyOf is nil for no value.
@@ -59,6 +89,7 @@ func stepRead(s workflow.Step) Step {
 	out := Step{
 		ID: s.ID, Needs: s.Needs, Rule: Rule(s.Rule), When: s.When, AllowFailure: s.AllowFailure,
 		Decide: each(s.Decide, func(c workflow.Choice) Choice { return Choice{When: c.When, Then: c.Then} }),
+		Wait:   waitRead(s.Wait),
 	}
 	t := s.Task
 	if t == nil {

@@ -47,6 +47,8 @@ const (
 	CodeNotReplicated    Code = "not_replicated"     // it was done, but too few replicas of Redis have it: a failover may lose it, or has lost it; repeat the call
 	CodeDataUnreadable   Code = "data_unreadable"    // what Redis has of the task or the schedule cannot be read
 	CodeInternal         Code = "internal"           // a fault of DTS
+	CodeSignalGiven      Code = "signal_given"       // the run was given the signal already, with other data
+	CodeStepNotWaiting   Code = "step_not_waiting"   // the step waits for no approval, or not yet, or not any more
 	// CodeWorkflowRevisionNotFound says that the workflow never had this revision, or that it is not kept any more.
 	CodeWorkflowRevisionNotFound Code = "workflow_revision_not_found"
 )

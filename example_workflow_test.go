@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"strings"
+	"time"
 
 	"github.com/dts-sched/dts"
 )
@@ -173,4 +174,42 @@ func ExampleClient_StartWorkflow() {
 	}
 	fmt.Println(ended.Result)
 	// Output: "SOUTH SOLD FOR 3000 CENT"
+}
+
+// A step can wait for a signal, and for somebody who approves what comes next. Its output is what was said.
+func ExampleClient_ApproveStep() {
+	client, stop := bookkeeper()
+	defer stop()
+	ctx := context.Background()
+
+	run, err := client.Run(ctx, dts.Workflow{Steps: dts.Chain(
+		dts.Step{ID: "paid", Wait: &dts.Wait{Signal: "paid", Timeout: 24 * time.Hour}},
+		dts.Step{ID: "release", Wait: &dts.Wait{Approval: &dts.Approval{
+			By:   []string{"ops"},
+			Form: map[string]dts.Parameter{"limit": {Type: dts.ParameterInteger, Required: true}},
+		}}},
+		dts.Step{ID: "orders", Type: "orders.sum", Payload: Orders{Shop: "north"}, Set: map[string]string{
+			"limit": "${{ prev.output.data.limit }}",
+		}},
+	)}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.SignalRun(ctx, run.ID, "paid", map[string]string{"by": "card"}); err != nil {
+		log.Fatal(err)
+	}
+	// The step release waits as soon as the one before it has its signal.
+	paid, err := dts.OutputOf[map[string]string](ctx, client, run.ID, "paid")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.ApproveStep(ctx, run.ID, "release", "as agreed", map[string]int{"limit": 3}); err != nil {
+		log.Fatal(err)
+	}
+	revenue, err := dts.OutputOf[Revenue](ctx, client, run.ID, "orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("paid by", paid["by"], "and sold for", revenue.Cent, "cent")
+	// Output: paid by card and sold for 450 cent
 }

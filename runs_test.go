@@ -129,6 +129,56 @@ func TestRun_FansOutAndIn(t *testing.T) {
 	})
 }
 
+// Steps wait for a signal and an answer, which are their outputs.
+func TestClient_AnswersStepsThatWait(t *testing.T) {
+	t.Parallel()
+	newFlows(t).overBoth(t, func(t *testing.T, c *dts.Client) {
+		ctx := t.Context()
+		form := map[string]dts.Parameter{"n": {Type: dts.ParameterInteger, Required: true}}
+		id := begin(t, c, dts.Workflow{Steps: dts.Steps{
+			{ID: "paid", Wait: &dts.Wait{Signal: "paid"}},
+			{ID: "ok", Needs: []string{"paid"}, Wait: &dts.Wait{Approval: &dts.Approval{Form: form}, Timeout: time.Hour}},
+			{ID: "no", Wait: &dts.Wait{Approval: &dts.Approval{}}, AllowFailure: true},
+		}}, nil)
+		_, err := c.SignalRun(ctx, id, "pay", nil)
+		wantCode(t, "a signal that there is not", err, dts.CodeInvalid)
+		_, err = c.SignalRun(ctx, id, "paid", make(chan int))
+		wantCode(t, "data that cannot be JSON", err, dts.CodeInvalid)
+		_, err = c.SignalRun(ctx, id, "paid", 7)
+		testkit.Must(t, err)
+		_, err = c.SignalRun(ctx, id, "paid", 8)
+		wantCode(t, "another signal", err, dts.CodeSignalGiven)
+		n, err := dts.OutputOf[int](ctx, c, id, "paid")
+		if testkit.Must(t, err); n != 7 {
+			t.Errorf("the signal says %d", n)
+		}
+		_, err = c.ApproveStep(ctx, id, "ok", "", nil)
+		wantCode(t, "without its form", err, dts.CodeInvalid)
+		_, err = c.ApproveStep(ctx, id, "ok", "", []int{7})
+		wantCode(t, "a form that is no object", err, dts.CodeInvalid)
+		run, err := c.ApproveStep(ctx, id, "ok", "fine", map[string]int{"n": 3})
+		testkit.Must(t, err)
+		if len(run.Signals) != 1 || string(run.Signals[0].Data) != "7" || run.Signals[0].At.IsZero() {
+			t.Errorf("its signals are %+v", run.Signals)
+		}
+		answer, err := dts.OutputOf[dts.Answer](ctx, c, id, "ok")
+		if testkit.Must(t, err); !answer.Approved || answer.Note != "fine" || string(answer.Data["n"]) != "3" {
+			t.Errorf("the answer is %+v", answer)
+		}
+		no := run.Step("no")
+		if no.State != dts.StepWaiting || no.WaitingSince.IsZero() || !no.WaitsUntil.IsZero() || no.Wait.Approval == nil {
+			t.Errorf("it waits as %+v", no)
+		}
+		run, err = c.RejectStep(ctx, id, "no", "too dear")
+		testkit.Must(t, err)
+		if no := run.Step("no"); no.State != dts.StepFailed || no.Answer == nil || no.Answer.Note != "too dear" {
+			t.Errorf("it is %+v", no)
+		}
+		_, err = c.ApproveStep(ctx, id, "no", "", nil)
+		wantCode(t, "another answer", err, dts.CodeStepNotWaiting)
+	})
+}
+
 // Text is output as well, whether or not it is JSON.
 func TestGetRun_TellsAllowedFailures(t *testing.T) {
 	t.Parallel()

@@ -63,8 +63,8 @@ const (
 	ParameterObject  ParameterType = "object"
 )
 
-// Step is a task of a workflow, or it decides which of the steps behind it go on. It has an ID, and either a Type or
-// Decide.
+// Step is a task of a workflow, or it waits, or it decides which of the steps behind it go on. It has an ID, and one of
+// Type, Wait and Decide.
 type Step struct {
 	ID    string   // a small letter and up to 59 more, digits and _; its task is "<run>@.<step>"
 	Needs []string // ids of the steps that come before it; none: it runs at once. Chain sets it
@@ -97,8 +97,38 @@ type Step struct {
 	Prefer       []Preference
 	Route        Route
 
+	Wait   *Wait    // what it waits for
 	Decide []Choice // the branches: the first one whose When is true is taken
 }
+
+// Wait says what a step waits for: one of For, Until, Signal and Approval. It takes no worker meanwhile.
+type Wait struct {
+	For   time.Duration // after what it needs has ended, at most 30 days
+	Until string        // a moment, as "2026-11-30T18:00:00Z"; can have expressions, as "${{ params.at }}"
+	// Signal is the name of a signal that somebody gives to the run, as by [Client.SignalRun]. Its data is the output of
+	// the step.
+	Signal    string
+	Approval  *Approval     // a question to people. The output of the step is their [Answer]
+	Timeout   time.Duration // of a signal or an approval, at most 30 days; 0: it waits until the run ends
+	OnTimeout OnTimeout
+}
+
+// Approval is a question to people, which [Client.ApproveStep] and [Client.RejectStep] answer. A rejection fails the
+// step.
+type Approval struct {
+	By   []string             // whom it asks, by names or roles. It is shown, and not checked
+	Form map[string]Parameter // what whoever approves fills in
+}
+
+// OnTimeout says what becomes of a step that has waited too long.
+type OnTimeout string
+
+// What becomes of such a step. "" means TimeoutFail.
+const (
+	TimeoutFail     OnTimeout = "fail"     // it fails
+	TimeoutSkip     OnTimeout = "skip"     // it is skipped
+	TimeoutContinue OnTimeout = "continue" // it succeeds, without an output
+)
 
 // Choice is a branch of a step that decides. Of the steps that need it, those that the branch names go on, and those
 // that only other branches name are skipped.

@@ -33,6 +33,14 @@ func everything() dts.Workflow {
 			}},
 			{ID: "both", Needs: []string{"choose"}, Type: "noop", Retry: dts.Retry{Delays: []time.Duration{0, time.Second}}},
 			{ID: "one", Needs: []string{"choose"}, Type: "noop"},
+			{ID: "ask", Needs: []string{"one"}, Wait: &dts.Wait{
+				Timeout: time.Hour, OnTimeout: dts.TimeoutSkip, Approval: &dts.Approval{
+					By: []string{"ops"}, Form: map[string]dts.Parameter{"n": {Type: dts.ParameterInteger, Min: new(1.)}},
+				},
+			}},
+			{ID: "paid", Needs: []string{"one"}, Wait: &dts.Wait{Signal: "paid"}},
+			{ID: "nap", Needs: []string{"say"}, Wait: &dts.Wait{For: time.Millisecond}},
+			{ID: "dawn", Needs: []string{"say"}, Wait: &dts.Wait{Until: "${{ run.created }}"}},
 		},
 		OnFailure: dts.Steps{{ID: "alarm", Type: "noop"}}, Finally: dts.Steps{{ID: "tidy", Type: "noop"}},
 		Failure: dts.FailureStop, AtOnce: 3, MaxRuns: 2, Deadline: time.Hour, Closing: time.Minute, Retention: 48 * time.Hour,
@@ -69,6 +77,11 @@ func TestClient_KeepsWorkflows(t *testing.T) {
 			placed{say.Select, say.Prefer, say.Route, say.Slots}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the first step is placed (-want +got):\n%s", diff)
+		}
+		for i, s := range everything().Steps {
+			if diff := cmp.Diff(s.Wait, read.Definition.Steps[i].Wait); diff != "" {
+				t.Errorf("the step %s waits (-want +got):\n%s", s.ID, diff)
+			}
 		}
 		same, err := c.PutWorkflow(ctx, "all", read.Definition, dts.IfRevision(1)) // what was read can be put
 		testkit.Must(t, err)

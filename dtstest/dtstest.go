@@ -219,7 +219,8 @@ func (d *DTS) busy() []*dts.Task {
 	})
 }
 
-// waits reports whether a run of a workflow waits: it is paused, or for the tasks of its steps.
+// waits reports whether a run of a workflow waits: it is paused, or for the tasks of its steps, or as its
+// steps say.
 func (d *DTS) waits(task *dts.Task) bool {
 	run, err := d.In(task.Namespace).GetRun(d.t.Context(), task.ID)
 	if err != nil {
@@ -227,9 +228,15 @@ func (d *DTS) waits(task *dts.Task) bool {
 	}
 	waits := run.Paused || run.State.Final()
 	for _, s := range run.Steps {
-		if s.State == dts.StepActive {
+		switch s.State {
+		case dts.StepActive:
 			if s.TaskState.Final() {
 				return false // its leader is about to see that
+			}
+			waits = true
+		case dts.StepWaiting:
+			if !s.WaitsUntil.IsZero() && !s.WaitsUntil.After(clock.Now()) {
+				return false // that, too
 			}
 			waits = true
 		}

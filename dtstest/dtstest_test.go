@@ -107,6 +107,32 @@ func TestDTS_RunsWorkflows(t *testing.T) {
 	})
 }
 
+// A run that waits for somebody is no work, and one that waits for a time goes on by the clock.
+func TestDTS_RunsStepsThatWait(t *testing.T) {
+	dtstest.Run(t, nil, func(t *testing.T, d *dtstest.DTS) {
+		run, err := d.Run(t.Context(), dts.Workflow{Steps: dts.Chain(
+			dts.Step{ID: "nap", Wait: &dts.Wait{For: time.Hour}},
+			dts.Step{ID: "paid", Wait: &dts.Wait{Signal: "paid", Timeout: time.Hour, OnTimeout: dts.TimeoutContinue}},
+			dts.Step{ID: "ok", Wait: &dts.Wait{Approval: &dts.Approval{}}},
+		)}, nil)
+		testkit.Must(t, err)
+		d.Settle()
+		for _, want := range []string{"nap", "paid", "ok"} {
+			got, err := d.GetRun(t.Context(), run.ID)
+			testkit.Must(t, err)
+			if got.Step(want).State != dts.StepWaiting {
+				t.Fatalf("%s does not wait: %+v", want, got.Steps)
+			}
+			d.Advance(time.Hour)
+		}
+		ended, err := d.ApproveStep(t.Context(), run.ID, "ok", "", nil)
+		testkit.Must(t, err)
+		if ended.State != dts.StateSucceeded || !ended.Step("ok").Answer.Approved {
+			t.Errorf("it is %+v", ended)
+		}
+	})
+}
+
 func TestDTS_ClockStandsWhileNothingIsDue(t *testing.T) {
 	dtstest.Run(t, func(w *dts.Worker) {
 		dts.Handle(w, "slow", func(ctx context.Context, _ struct{}) error {

@@ -334,6 +334,7 @@ func (e *examples) tryDocuments(t *testing.T) {
 
 // workflowsWanted are the examples of workflows, with the results of their runs and of some steps, worked out by hand.
 var workflowsWanted = map[string]map[string]string{
+	"approval.yaml":         {"": `{"order":"4711","parcels":3}`, "@.ship": ""},
 	"airflow-tutorial.yaml": {"": `{"printed":"2026-11-25\n2026-11-25\n2026-11-25\n2026-11-25\n2026-11-25"}`},
 	"celery-chain.yaml":     {"": "16", "@.first": "4", "@.second": "8"},
 	"celery-group.yaml":     {"": "[0,2,4]"},
@@ -356,6 +357,9 @@ func TestExamples_WorkflowsRun(t *testing.T) {
 	for name, results := range workflowsWanted {
 		path, id := filepath.Join("../examples/workflows", name), strings.TrimSuffix(name, ".yaml")
 		e.run("flow", "put", id, "-f", path)
+		if name == "approval.yaml" {
+			e.approve(t, id)
+		}
 		e.run("flow", "run", id, "--id", id, "--wait")
 		e.run("flow", "audit", id)
 		for task, want := range results {
@@ -366,6 +370,18 @@ func TestExamples_WorkflowsRun(t *testing.T) {
 		}
 	}
 	e.tryPages(t)
+}
+
+// approve starts the run of the example that waits, and answers it.
+func (e *examples) approve(t *testing.T, id string) {
+	t.Helper()
+	e.run("flow", "run", id, "--id", id)
+	e.run("flow", "signal", id, "paid")
+	testkit.Eventually(t, "the step release waits", func() bool {
+		got, err := e.GetRunWithResponse(t.Context(), id, nil)
+		return err == nil && got.JSON200 != nil && got.JSON200.Steps[2].State == wire.StepWaiting
+	})
+	e.run("flow", "approve", id, "release", "-p", "parcels=3")
 }
 
 // tryPages runs the commands of the pages for people who come from elsewhere, with the workflow that each shows, which is

@@ -269,6 +269,24 @@ type ResumeRunParams struct {
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// SignalRunParams defines parameters for SignalRun.
+type SignalRunParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ApproveStepParams defines parameters for ApproveStep.
+type ApproveStepParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// RejectStepParams defines parameters for RejectStep.
+type RejectStepParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ListSchedulesParams defines parameters for ListSchedules.
 type ListSchedulesParams struct {
 	// Namespace The namespace to list, or `*` for all of them.
@@ -906,6 +924,15 @@ type ServerInterface interface {
 	// ResumeRun Resume a run
 	// (POST /v1/runs/{id}/resume)
 	ResumeRun(ctx echo.Context, id RunID, params ResumeRunParams) error
+	// SignalRun Give a run a signal
+	// (POST /v1/runs/{id}/signals/{name})
+	SignalRun(ctx echo.Context, id RunID, name string, params SignalRunParams) error
+	// ApproveStep Approve what a step of a run asks for
+	// (POST /v1/runs/{id}/steps/{step}/approve)
+	ApproveStep(ctx echo.Context, id RunID, step StepID, params ApproveStepParams) error
+	// RejectStep Reject what a step of a run asks for
+	// (POST /v1/runs/{id}/steps/{step}/reject)
+	RejectStep(ctx echo.Context, id RunID, step StepID, params RejectStepParams) error
 	// ListSchedules List schedules
 	// (GET /v1/schedules)
 	ListSchedules(ctx echo.Context, params ListSchedulesParams) error
@@ -2125,6 +2152,105 @@ func (w *ServerInterfaceWrapper) ResumeRun(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ResumeRun(ctx, id, params)
+	return err
+}
+
+// SignalRun converts echo context to params.
+func (w *ServerInterfaceWrapper) SignalRun(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// ------------- Path parameter "name" -------------
+	var name string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SignalRunParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.SignalRun(ctx, id, name, params)
+	return err
+}
+
+// ApproveStep converts echo context to params.
+func (w *ServerInterfaceWrapper) ApproveStep(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// ------------- Path parameter "step" -------------
+	var step StepID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "step", ctx.Param("step"), &step, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter step: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ApproveStepParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ApproveStep(ctx, id, step, params)
+	return err
+}
+
+// RejectStep converts echo context to params.
+func (w *ServerInterfaceWrapper) RejectStep(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// ------------- Path parameter "step" -------------
+	var step StepID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "step", ctx.Param("step"), &step, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter step: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RejectStepParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RejectStep(ctx, id, step, params)
 	return err
 }
 
@@ -3887,6 +4013,9 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.POST(options.BaseURL+"/v1/runs/:id/resume", wrapper.ResumeRun, options.OperationMiddlewares["resumeRun"]...)
 	router.POST(options.BaseURL+"/v1/runs/:id/cancel", wrapper.CancelRun, options.OperationMiddlewares["cancelRun"]...)
 	router.POST(options.BaseURL+"/v1/runs/:id/rerun", wrapper.RerunRun, options.OperationMiddlewares["rerunRun"]...)
+	router.POST(options.BaseURL+"/v1/runs/:id/signals/:name", wrapper.SignalRun, options.OperationMiddlewares["signalRun"]...)
+	router.POST(options.BaseURL+"/v1/runs/:id/steps/:step/approve", wrapper.ApproveStep, options.OperationMiddlewares["approveStep"]...)
+	router.POST(options.BaseURL+"/v1/runs/:id/steps/:step/reject", wrapper.RejectStep, options.OperationMiddlewares["rejectStep"]...)
 	router.GET(options.BaseURL+"/v1/runs/:id/audit", wrapper.AuditRun, options.OperationMiddlewares["auditRun"]...)
 	router.GET(options.BaseURL+"/v1/runs/:id/graph", wrapper.RunGraph, options.OperationMiddlewares["runGraph"]...)
 	router.GET(options.BaseURL+"/v1/workflows", wrapper.ListWorkflows, options.OperationMiddlewares["listWorkflows"]...)

@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/graph"
+	"github.com/dts-sched/dts/internal/workflow/text"
 )
 
 // runsPath is the path of all runs.
@@ -154,6 +155,37 @@ func (e *endpoints) CancelRun(c echo.Context, id wire.RunID, params CancelRunPar
 	return e.answerRun(c, run, err)
 }
 
+// SignalRun answers POST /v1/runs/{id}/signals/{name}.
+func (e *endpoints) SignalRun(c echo.Context, id wire.RunID, name string, _ SignalRunParams) error {
+	var in wire.SignalData
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	run, err := e.Control.SignalRun(c.Request().Context(), callerOf(c), id, name, in.Data)
+	return e.answerRun(c, run, err)
+}
+
+// ApproveStep answers POST /v1/runs/{id}/steps/{step}/approve.
+func (e *endpoints) ApproveStep(c echo.Context, id wire.RunID, step wire.StepID, _ ApproveStepParams) error {
+	var in wire.Approval
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	reply := control.Reply{Note: wire.Value(in.Note), Data: in.Data}
+	run, err := e.Control.ApproveStep(c.Request().Context(), callerOf(c), id, step, reply)
+	return e.answerRun(c, run, err)
+}
+
+// RejectStep answers POST /v1/runs/{id}/steps/{step}/reject.
+func (e *endpoints) RejectStep(c echo.Context, id wire.RunID, step wire.StepID, _ RejectStepParams) error {
+	var in wire.Rejection
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	run, err := e.Control.RejectStep(c.Request().Context(), callerOf(c), id, step, wire.Value(in.Note))
+	return e.answerRun(c, run, err)
+}
+
 // RerunRun answers POST /v1/runs/{id}/rerun.
 func (e *endpoints) RerunRun(c echo.Context, id wire.RunID, _ RerunRunParams) error {
 	var in wire.RunAgain
@@ -182,9 +214,9 @@ func (e *endpoints) RunGraph(c echo.Context, id wire.RunID, params RunGraphParam
 	if err != nil {
 		return err
 	}
-	send := func(text string) error {
+	send := func(drawing string) error {
 		header := http.Header{echo.HeaderContentType: {echo.MIMETextPlainCharsetUTF8}}
-		return e.server.Send(c, http.StatusOK, header, []byte(text))
+		return e.server.Send(c, http.StatusOK, header, []byte(drawing))
 	}
 	switch params.Format {
 	case wire.GraphText:
@@ -213,11 +245,15 @@ func (e *endpoints) answerRun(c echo.Context, run control.Run, err error) error 
 	if err != nil {
 		return err
 	}
-	return e.ok(c, wireRun(run))
+	out, err := wireRun(run)
+	if err != nil {
+		return err
+	}
+	return e.ok(c, out)
 }
 
 // wireRun is a run as the API shows it.
-func wireRun(r control.Run) wire.Run {
+func wireRun(r control.Run) (wire.Run, error) {
 	t := r.Task
 	out := wire.Run{
 		ID: t.ID, Namespace: t.Namespace, State: wire.State(t.State), Attempt: t.Attempt,
@@ -226,12 +262,38 @@ func wireRun(r control.Run) wire.Run {
 		RunAt: wire.At(t.DueAt), CreatedAt: wire.At(t.CreatedAt), StartedAt: wire.AtIfAny(t.StartedAt),
 		FinishedAt: wire.AtIfAny(t.FinishedAt), CancelRequestedAt: wire.AtIfAny(t.CancelRequested),
 		Result: wire.Given(t.Result), Error: wire.Given(t.Error), Owner: wire.Given(t.Owner),
-		Labels: wire.LabelsOf(t.Labels), Steps: each(r.Steps, stepOf),
+		Labels: wire.LabelsOf(t.Labels), Signals: each(r.Run.Signals, signalOf),
 	}
 	if t.State == task.Running && !r.Run.Begun.IsZero() {
 		out.Deadline = new(wire.At(r.Run.Begun.Add(r.Flow.EffectiveDeadline())))
 	}
-	return out
+	out.Steps = make([]wire.RunStep, len(r.Steps))
+	for i, s := range r.Steps {
+		out.Steps[i] = stepOf(s)
+		if err := addWait(&out.Steps[i], s); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func signalOf(s workflow.Signal) wire.RunSignal {
+	return wire.RunSignal{Name: s.Name, Data: s.Data, By: wire.Given(s.By), At: wire.At(s.At)}
+}
+
+// addWait says what a step waits for, or has waited for.
+func addWait(out *wire.RunStep, s control.RunStep) (err error) {
+	if out.Wait, err = text.EncodeWait(s.Wait); err != nil {
+		return err
+	}
+	if s.State == workflow.Waiting {
+		out.WaitingSince, out.WaitsUntil = wire.AtIfAny(s.Since), wire.AtIfAny(s.Until)
+	}
+	if s.Output == "" {
+		return nil
+	}
+	out.Answer = &wire.StepAnswer{}
+	return json.Unmarshal([]byte(s.Output), out.Answer)
 }
 
 // askedOf returns what was asked of a run that has not ended, and is not done yet.
@@ -261,7 +323,7 @@ func stepOf(s control.RunStep) wire.RunStep {
 		out.Task, out.TaskState, out.Attempt = &t.ID, new(wire.State(t.State)), wire.Given(t.Attempt)
 		out.StartedAt, out.FinishedAt = wire.AtIfAny(t.StartedAt), wire.AtIfAny(t.FinishedAt)
 		out.Error = wire.Given(t.Error)
-	case s.State != workflow.Blocked && s.State != workflow.Active:
+	case s.State.Final():
 		out.FinishedAt = wire.AtIfAny(s.At)
 	}
 	return out

@@ -97,6 +97,9 @@ func (r *rig) plan(id string, begin bool) {
 		ask, _ := flow.ParseAsk(strings.TrimSpace(line))
 		in.Asks = append(in.Asks, ask)
 	}
+	if !read.Task.CancelRequested.IsZero() {
+		in.Asks = append(in.Asks, workflow.Ask{Do: workflow.DoCancel})
+	}
 	var steps []task.Ref
 	for i := range flow.Len() {
 		steps = append(steps, ref(id).Step(flow.StepID(i)))

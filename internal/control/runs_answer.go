@@ -67,6 +67,8 @@ func checkSignal(run Run, name string, data json.RawMessage) (json.RawMessage, e
 		return nil, task.Invalid("data", "is not valid JSON: %v", err)
 	case len(compact) > workflow.DataLimit:
 		return nil, task.Invalid("data", "is %d bytes long, at most %d are allowed", len(compact), workflow.DataLimit)
+	case string(compact) == "null":
+		return nil, nil
 	}
 	return compact, nil
 }
@@ -109,7 +111,7 @@ func (c *Control) answer(
 	if _, err := c.begin(ctx, who, operation, ref); err != nil {
 		return Run{}, err
 	}
-	if err := checkNote(reply.Note); err != nil {
+	if err := task.ValidateLine("note", reply.Note, workflow.NoteLimit, "write one line of text"); err != nil {
 		return Run{}, err
 	}
 	run, err := c.readRun(ctx, ref)

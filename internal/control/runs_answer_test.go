@@ -56,6 +56,10 @@ func TestSignalRun_OfARunThatHasNotBegun(t *testing.T) {
 	if task.CodeOf(err) != workflow.CodeStepNotWaiting || err.Error() != "step ok waits for no answer: it is blocked" {
 		t.Errorf("before it begins: %v", err)
 	}
+	_, err = w.control.RejectStep(w.Ctx, who, "early", "ok", strings.Repeat("x", 201))
+	if err == nil || !strings.HasPrefix(err.Error(), "note: ") {
+		t.Errorf("with a long note: %v", err)
+	}
 	_, err = w.Tasks.Cancel(w.Ctx, ref("early"), "")
 	testkit.Must(t, err)
 	_, err = w.control.SignalRun(w.Ctx, who, "early", "paid", nil)

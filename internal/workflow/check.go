@@ -68,8 +68,9 @@ func ValidateID(id string) error { return task.ValidateShortID(id, IDLimit) }
 var reserved = strings.Fields("true false null in as break const continue else for function if import let loop " +
 	"package namespace return var void while")
 
-// validateStepID checks the id of a step, or the name of a param, which expressions can name.
-func validateStepID(field, id string) error {
+// ValidateStepID checks the id of a step, or the name of a param or a signal, which expressions can name. Error:
+// CodeInvalid in that field.
+func ValidateStepID(field, id string) error {
 	switch {
 	case id == "":
 		return task.Invalid(field, "is missing")
@@ -148,7 +149,7 @@ func (d Definition) validateSteps(in section, limit int) error {
 // validate checks a step for itself.
 func (s Step) validate() error {
 	return task.JoinChecks([]func() error{
-		func() error { return validateStepID("id", s.ID) },
+		func() error { return ValidateStepID("id", s.ID) },
 		func() error {
 			if _, known := final[s.EffectiveRule()]; !known {
 				return task.Invalid("rule", "%q must be one of %s", s.Rule, join(Rules))

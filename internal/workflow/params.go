@@ -33,7 +33,7 @@ const (
 // validate checks a declaration. Error: CodeInvalid, in fields such as "default".
 func (p Param) validate() error {
 	return task.JoinChecks([]func() error{
-		func() error { return validateStepID("name", p.Name) },
+		func() error { return ValidateStepID("name", p.Name) },
 		func() error {
 			if !slices.Contains(types, p.Type) {
 				return task.Invalid("type", "%q must be one of %s", p.Type, join(types))
@@ -175,12 +175,13 @@ func compact(raw json.RawMessage) []byte {
 // Bind returns the values of the params of a run, by name. given are those that its request has. Error: CodeInvalid,
 // in fields such as "params.day".
 func (d Definition) Bind(given map[string]json.RawMessage) (map[string]any, error) {
-	return bind("params", "the workflow", d.Params, given, paramsSize)
+	return bind("params", "the workflow", "a run", d.Params, given, paramsSize)
 }
 
-// bind returns values by name, as they were declared. of names in errors whose declarations they are.
+// bind returns values by name, as they were declared. of names in errors whose declarations they are, and who needs
+// those that are required.
 func bind(
-	field, of string, declared []Param, given map[string]json.RawMessage, limit int,
+	field, of, who string, declared []Param, given map[string]json.RawMessage, limit int,
 ) (map[string]any, error) {
 	size := 0
 	for name, raw := range given {
@@ -196,7 +197,7 @@ func bind(
 		switch {
 		case has:
 		case p.Required:
-			errs = append(errs, task.Invalid(field+"."+p.Name, "is missing: %s needs it", of))
+			errs = append(errs, task.Invalid(field+"."+p.Name, "is missing: %s needs it", who))
 			continue
 		case p.Default == nil:
 			values[p.Name] = nil

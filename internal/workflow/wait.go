@@ -87,7 +87,7 @@ func (w Wait) validate() error {
 	}
 	switch {
 	case w.Signal != "":
-		return validateStepID("signal", w.Signal)
+		return ValidateStepID("signal", w.Signal)
 	case w.Approval != nil:
 		return task.Within("approval", w.Approval.validate())
 	}
@@ -134,7 +134,7 @@ func (a Approval) validate() error {
 
 // Bind returns what somebody has filled into the form, by name. Error: CodeInvalid, in fields such as "data.amount".
 func (a Approval) Bind(given map[string]json.RawMessage) (map[string]any, error) {
-	return bind("data", "the form", a.Form, given, DataLimit)
+	return bind("data", "the form", "the form", a.Form, given, DataLimit)
 }
 
 // signal returns a signal that the run was given.

@@ -275,6 +275,24 @@ type ResumeRunParams struct {
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// SignalRunParams defines parameters for SignalRun.
+type SignalRunParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ApproveStepParams defines parameters for ApproveStep.
+type ApproveStepParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// RejectStepParams defines parameters for RejectStep.
+type RejectStepParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ListSchedulesParams defines parameters for ListSchedules.
 type ListSchedulesParams struct {
 	// Namespace The namespace to list, or `*` for all of them.
@@ -810,6 +828,15 @@ type SubmitRunJSONRequestBody = RunSubmission
 
 // RerunRunJSONRequestBody defines body for RerunRun for application/json ContentType.
 type RerunRunJSONRequestBody = RunAgain
+
+// SignalRunJSONRequestBody defines body for SignalRun for application/json ContentType.
+type SignalRunJSONRequestBody = SignalData
+
+// ApproveStepJSONRequestBody defines body for ApproveStep for application/json ContentType.
+type ApproveStepJSONRequestBody = Approval
+
+// RejectStepJSONRequestBody defines body for RejectStep for application/json ContentType.
+type RejectStepJSONRequestBody = Rejection
 
 // PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
 type PutScheduleJSONRequestBody = ScheduleDefinition
@@ -1512,6 +1539,78 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/runs/{id}/resume (the `ResumeRun` operationId).
 	ResumeRun(ctx context.Context, id RunID, params *ResumeRunParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SignalRunWithBody Give a run a signal
+	//
+	// Steps of the run that wait for the signal go on, and `data` is their output. A signal that comes before a step waits for it
+	// is kept, also by a run that has not begun. A run has each signal once, and keeps it when it is run again: the same
+	// signal with the same data is harmless, and with other data it is `signal_given`. A run that has ended is
+	// `task_not_running`.
+	//
+	// The leader of the run gives the signal. The answer comes when that is done, and after 2 s at the latest.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/signals/{name} (the `SignalRun` operationId).
+	SignalRunWithBody(ctx context.Context, id RunID, name string, params *SignalRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SignalRun Give a run a signal
+	//
+	// Steps of the run that wait for the signal go on, and `data` is their output. A signal that comes before a step waits for it
+	// is kept, also by a run that has not begun. A run has each signal once, and keeps it when it is run again: the same
+	// signal with the same data is harmless, and with other data it is `signal_given`. A run that has ended is
+	// `task_not_running`.
+	//
+	// The leader of the run gives the signal. The answer comes when that is done, and after 2 s at the latest.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/signals/{name} (the `SignalRun` operationId).
+	SignalRun(ctx context.Context, id RunID, name string, params *SignalRunParams, body SignalRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ApproveStepWithBody Approve what a step of a run asks for
+	//
+	// The step succeeds, and its output says who has approved it, with the note and the data. Whoever answers first decides:
+	// the same answer of the same caller again is harmless, and any other one is `step_not_waiting`. So is an answer to a step
+	// that has not begun to wait. A step that is run again asks anew. A run that does not run is `task_not_running`.
+	//
+	// The leader of the run does it. The answer comes when that is done, and after 2 s at the latest.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/steps/{step}/approve (the `ApproveStep` operationId).
+	ApproveStepWithBody(ctx context.Context, id RunID, step StepID, params *ApproveStepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ApproveStep Approve what a step of a run asks for
+	//
+	// The step succeeds, and its output says who has approved it, with the note and the data. Whoever answers first decides:
+	// the same answer of the same caller again is harmless, and any other one is `step_not_waiting`. So is an answer to a step
+	// that has not begun to wait. A step that is run again asks anew. A run that does not run is `task_not_running`.
+	//
+	// The leader of the run does it. The answer comes when that is done, and after 2 s at the latest.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/steps/{step}/approve (the `ApproveStep` operationId).
+	ApproveStep(ctx context.Context, id RunID, step StepID, params *ApproveStepParams, body ApproveStepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RejectStepWithBody Reject what a step of a run asks for
+	//
+	// The step fails, and its output says who has rejected it, with the note. All else is as of an approval.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/steps/{step}/reject (the `RejectStep` operationId).
+	RejectStepWithBody(ctx context.Context, id RunID, step StepID, params *RejectStepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RejectStep Reject what a step of a run asks for
+	//
+	// The step fails, and its output says who has rejected it, with the note. All else is as of an approval.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/runs/{id}/steps/{step}/reject (the `RejectStep` operationId).
+	RejectStep(ctx context.Context, id RunID, step StepID, params *RejectStepParams, body RejectStepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListSchedules List schedules
 	//
@@ -3352,6 +3451,138 @@ func (c *Client) RerunRun(ctx context.Context, id RunID, params *RerunRunParams,
 // Corresponds with POST /v1/runs/{id}/resume (the `ResumeRun` operationId).
 func (c *Client) ResumeRun(ctx context.Context, id RunID, params *ResumeRunParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewResumeRunRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SignalRunWithBody Give a run a signal
+//
+// Steps of the run that wait for the signal go on, and `data` is their output. A signal that comes before a step waits for it
+// is kept, also by a run that has not begun. A run has each signal once, and keeps it when it is run again: the same
+// signal with the same data is harmless, and with other data it is `signal_given`. A run that has ended is
+// `task_not_running`.
+//
+// The leader of the run gives the signal. The answer comes when that is done, and after 2 s at the latest.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/runs/{id}/signals/{name} (the `SignalRun` operationId).
+func (c *Client) SignalRunWithBody(ctx context.Context, id RunID, name string, params *SignalRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSignalRunRequestWithBody(c.Server, id, name, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SignalRun Give a run a signal
+//
+// Steps of the run that wait for the signal go on, and `data` is their output. A signal that comes before a step waits for it
+// is kept, also by a run that has not begun. A run has each signal once, and keeps it when it is run again: the same
+// signal with the same data is harmless, and with other data it is `signal_given`. A run that has ended is
+// `task_not_running`.
+//
+// The leader of the run gives the signal. The answer comes when that is done, and after 2 s at the latest.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/runs/{id}/signals/{name} (the `SignalRun` operationId).
+func (c *Client) SignalRun(ctx context.Context, id RunID, name string, params *SignalRunParams, body SignalRunJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSignalRunRequest(c.Server, id, name, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApproveStepWithBody Approve what a step of a run asks for
+//
+// The step succeeds, and its output says who has approved it, with the note and the data. Whoever answers first decides:
+// the same answer of the same caller again is harmless, and any other one is `step_not_waiting`. So is an answer to a step
+// that has not begun to wait. A step that is run again asks anew. A run that does not run is `task_not_running`.
+//
+// The leader of the run does it. The answer comes when that is done, and after 2 s at the latest.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/runs/{id}/steps/{step}/approve (the `ApproveStep` operationId).
+func (c *Client) ApproveStepWithBody(ctx context.Context, id RunID, step StepID, params *ApproveStepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveStepRequestWithBody(c.Server, id, step, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ApproveStep Approve what a step of a run asks for
+//
+// The step succeeds, and its output says who has approved it, with the note and the data. Whoever answers first decides:
+// the same answer of the same caller again is harmless, and any other one is `step_not_waiting`. So is an answer to a step
+// that has not begun to wait. A step that is run again asks anew. A run that does not run is `task_not_running`.
+//
+// The leader of the run does it. The answer comes when that is done, and after 2 s at the latest.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/runs/{id}/steps/{step}/approve (the `ApproveStep` operationId).
+func (c *Client) ApproveStep(ctx context.Context, id RunID, step StepID, params *ApproveStepParams, body ApproveStepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewApproveStepRequest(c.Server, id, step, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RejectStepWithBody Reject what a step of a run asks for
+//
+// The step fails, and its output says who has rejected it, with the note. All else is as of an approval.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/runs/{id}/steps/{step}/reject (the `RejectStep` operationId).
+func (c *Client) RejectStepWithBody(ctx context.Context, id RunID, step StepID, params *RejectStepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRejectStepRequestWithBody(c.Server, id, step, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RejectStep Reject what a step of a run asks for
+//
+// The step fails, and its output says who has rejected it, with the note. All else is as of an approval.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/runs/{id}/steps/{step}/reject (the `RejectStep` operationId).
+func (c *Client) RejectStep(ctx context.Context, id RunID, step StepID, params *RejectStepParams, body RejectStepJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRejectStepRequest(c.Server, id, step, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7322,6 +7553,249 @@ func NewResumeRunRequest(server string, id RunID, params *ResumeRunParams) (*htt
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewSignalRunRequest calls the generic SignalRun builder with application/json body
+func NewSignalRunRequest(server string, id RunID, name string, params *SignalRunParams, body SignalRunJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSignalRunRequestWithBody(server, id, name, params, "application/json", bodyReader)
+}
+
+// NewSignalRunRequestWithBody constructs an http.Request for the SignalRun method, with any body, and a specified content type
+func NewSignalRunRequestWithBody(server string, id RunID, name string, params *SignalRunParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/runs/%s/signals/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewApproveStepRequest calls the generic ApproveStep builder with application/json body
+func NewApproveStepRequest(server string, id RunID, step StepID, params *ApproveStepParams, body ApproveStepJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewApproveStepRequestWithBody(server, id, step, params, "application/json", bodyReader)
+}
+
+// NewApproveStepRequestWithBody constructs an http.Request for the ApproveStep method, with any body, and a specified content type
+func NewApproveStepRequestWithBody(server string, id RunID, step StepID, params *ApproveStepParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "step", step, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/runs/%s/steps/%s/approve", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRejectStepRequest calls the generic RejectStep builder with application/json body
+func NewRejectStepRequest(server string, id RunID, step StepID, params *RejectStepParams, body RejectStepJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRejectStepRequestWithBody(server, id, step, params, "application/json", bodyReader)
+}
+
+// NewRejectStepRequestWithBody constructs an http.Request for the RejectStep method, with any body, and a specified content type
+func NewRejectStepRequestWithBody(server string, id RunID, step StepID, params *RejectStepParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "step", step, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/runs/%s/steps/%s/reject", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -11692,6 +12166,78 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/runs/{id}/resume (the `ResumeRun` operationId).
 	ResumeRunWithResponse(ctx context.Context, id RunID, params *ResumeRunParams, reqEditors ...RequestEditorFn) (*ResumeRunResponse, error)
 
+	// SignalRunWithBodyWithResponse Give a run a signal
+	//
+	// Steps of the run that wait for the signal go on, and `data` is their output. A signal that comes before a step waits for it
+	// is kept, also by a run that has not begun. A run has each signal once, and keeps it when it is run again: the same
+	// signal with the same data is harmless, and with other data it is `signal_given`. A run that has ended is
+	// `task_not_running`.
+	//
+	// The leader of the run gives the signal. The answer comes when that is done, and after 2 s at the latest.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/signals/{name} (the `SignalRun` operationId).
+	SignalRunWithBodyWithResponse(ctx context.Context, id RunID, name string, params *SignalRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SignalRunResponse, error)
+
+	// SignalRunWithResponse Give a run a signal
+	//
+	// Steps of the run that wait for the signal go on, and `data` is their output. A signal that comes before a step waits for it
+	// is kept, also by a run that has not begun. A run has each signal once, and keeps it when it is run again: the same
+	// signal with the same data is harmless, and with other data it is `signal_given`. A run that has ended is
+	// `task_not_running`.
+	//
+	// The leader of the run gives the signal. The answer comes when that is done, and after 2 s at the latest.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/signals/{name} (the `SignalRun` operationId).
+	SignalRunWithResponse(ctx context.Context, id RunID, name string, params *SignalRunParams, body SignalRunJSONRequestBody, reqEditors ...RequestEditorFn) (*SignalRunResponse, error)
+
+	// ApproveStepWithBodyWithResponse Approve what a step of a run asks for
+	//
+	// The step succeeds, and its output says who has approved it, with the note and the data. Whoever answers first decides:
+	// the same answer of the same caller again is harmless, and any other one is `step_not_waiting`. So is an answer to a step
+	// that has not begun to wait. A step that is run again asks anew. A run that does not run is `task_not_running`.
+	//
+	// The leader of the run does it. The answer comes when that is done, and after 2 s at the latest.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/steps/{step}/approve (the `ApproveStep` operationId).
+	ApproveStepWithBodyWithResponse(ctx context.Context, id RunID, step StepID, params *ApproveStepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveStepResponse, error)
+
+	// ApproveStepWithResponse Approve what a step of a run asks for
+	//
+	// The step succeeds, and its output says who has approved it, with the note and the data. Whoever answers first decides:
+	// the same answer of the same caller again is harmless, and any other one is `step_not_waiting`. So is an answer to a step
+	// that has not begun to wait. A step that is run again asks anew. A run that does not run is `task_not_running`.
+	//
+	// The leader of the run does it. The answer comes when that is done, and after 2 s at the latest.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/steps/{step}/approve (the `ApproveStep` operationId).
+	ApproveStepWithResponse(ctx context.Context, id RunID, step StepID, params *ApproveStepParams, body ApproveStepJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveStepResponse, error)
+
+	// RejectStepWithBodyWithResponse Reject what a step of a run asks for
+	//
+	// The step fails, and its output says who has rejected it, with the note. All else is as of an approval.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/steps/{step}/reject (the `RejectStep` operationId).
+	RejectStepWithBodyWithResponse(ctx context.Context, id RunID, step StepID, params *RejectStepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RejectStepResponse, error)
+
+	// RejectStepWithResponse Reject what a step of a run asks for
+	//
+	// The step fails, and its output says who has rejected it, with the note. All else is as of an approval.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/runs/{id}/steps/{step}/reject (the `RejectStep` operationId).
+	RejectStepWithResponse(ctx context.Context, id RunID, step StepID, params *RejectStepParams, body RejectStepJSONRequestBody, reqEditors ...RequestEditorFn) (*RejectStepResponse, error)
+
 	// ListSchedulesWithResponse List schedules
 	//
 	// Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
@@ -14917,6 +15463,171 @@ func (r ResumeRunResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ResumeRunResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// SignalRunResponseDefaultHeaders the declared response headers of an HTTP default response for SignalRun
+type SignalRunResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type SignalRunResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Run
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *SignalRunResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SignalRunResponse) GetJSON200() *Run {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r SignalRunResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r SignalRunResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SignalRunResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SignalRunResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SignalRunResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ApproveStepResponseDefaultHeaders the declared response headers of an HTTP default response for ApproveStep
+type ApproveStepResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ApproveStepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Run
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ApproveStepResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ApproveStepResponse) GetJSON200() *Run {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ApproveStepResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ApproveStepResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ApproveStepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ApproveStepResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ApproveStepResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RejectStepResponseDefaultHeaders the declared response headers of an HTTP default response for RejectStep
+type RejectStepResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type RejectStepResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Run
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *RejectStepResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RejectStepResponse) GetJSON200() *Run {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RejectStepResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RejectStepResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RejectStepResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RejectStepResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RejectStepResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -18385,6 +19096,114 @@ func (c *ClientWithResponses) ResumeRunWithResponse(ctx context.Context, id RunI
 	return ParseResumeRunResponse(rsp)
 }
 
+// SignalRunWithBodyWithResponse Give a run a signal
+//
+// Steps of the run that wait for the signal go on, and `data` is their output. A signal that comes before a step waits for it
+// is kept, also by a run that has not begun. A run has each signal once, and keeps it when it is run again: the same
+// signal with the same data is harmless, and with other data it is `signal_given`. A run that has ended is
+// `task_not_running`.
+//
+// The leader of the run gives the signal. The answer comes when that is done, and after 2 s at the latest.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/signals/{name} (the `SignalRun` operationId).
+func (c *ClientWithResponses) SignalRunWithBodyWithResponse(ctx context.Context, id RunID, name string, params *SignalRunParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SignalRunResponse, error) {
+	rsp, err := c.SignalRunWithBody(ctx, id, name, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSignalRunResponse(rsp)
+}
+
+// SignalRunWithResponse Give a run a signal
+//
+// Steps of the run that wait for the signal go on, and `data` is their output. A signal that comes before a step waits for it
+// is kept, also by a run that has not begun. A run has each signal once, and keeps it when it is run again: the same
+// signal with the same data is harmless, and with other data it is `signal_given`. A run that has ended is
+// `task_not_running`.
+//
+// The leader of the run gives the signal. The answer comes when that is done, and after 2 s at the latest.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/signals/{name} (the `SignalRun` operationId).
+func (c *ClientWithResponses) SignalRunWithResponse(ctx context.Context, id RunID, name string, params *SignalRunParams, body SignalRunJSONRequestBody, reqEditors ...RequestEditorFn) (*SignalRunResponse, error) {
+	rsp, err := c.SignalRun(ctx, id, name, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSignalRunResponse(rsp)
+}
+
+// ApproveStepWithBodyWithResponse Approve what a step of a run asks for
+//
+// The step succeeds, and its output says who has approved it, with the note and the data. Whoever answers first decides:
+// the same answer of the same caller again is harmless, and any other one is `step_not_waiting`. So is an answer to a step
+// that has not begun to wait. A step that is run again asks anew. A run that does not run is `task_not_running`.
+//
+// The leader of the run does it. The answer comes when that is done, and after 2 s at the latest.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/steps/{step}/approve (the `ApproveStep` operationId).
+func (c *ClientWithResponses) ApproveStepWithBodyWithResponse(ctx context.Context, id RunID, step StepID, params *ApproveStepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ApproveStepResponse, error) {
+	rsp, err := c.ApproveStepWithBody(ctx, id, step, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApproveStepResponse(rsp)
+}
+
+// ApproveStepWithResponse Approve what a step of a run asks for
+//
+// The step succeeds, and its output says who has approved it, with the note and the data. Whoever answers first decides:
+// the same answer of the same caller again is harmless, and any other one is `step_not_waiting`. So is an answer to a step
+// that has not begun to wait. A step that is run again asks anew. A run that does not run is `task_not_running`.
+//
+// The leader of the run does it. The answer comes when that is done, and after 2 s at the latest.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/steps/{step}/approve (the `ApproveStep` operationId).
+func (c *ClientWithResponses) ApproveStepWithResponse(ctx context.Context, id RunID, step StepID, params *ApproveStepParams, body ApproveStepJSONRequestBody, reqEditors ...RequestEditorFn) (*ApproveStepResponse, error) {
+	rsp, err := c.ApproveStep(ctx, id, step, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseApproveStepResponse(rsp)
+}
+
+// RejectStepWithBodyWithResponse Reject what a step of a run asks for
+//
+// The step fails, and its output says who has rejected it, with the note. All else is as of an approval.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/steps/{step}/reject (the `RejectStep` operationId).
+func (c *ClientWithResponses) RejectStepWithBodyWithResponse(ctx context.Context, id RunID, step StepID, params *RejectStepParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RejectStepResponse, error) {
+	rsp, err := c.RejectStepWithBody(ctx, id, step, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRejectStepResponse(rsp)
+}
+
+// RejectStepWithResponse Reject what a step of a run asks for
+//
+// The step fails, and its output says who has rejected it, with the note. All else is as of an approval.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/runs/{id}/steps/{step}/reject (the `RejectStep` operationId).
+func (c *ClientWithResponses) RejectStepWithResponse(ctx context.Context, id RunID, step StepID, params *RejectStepParams, body RejectStepJSONRequestBody, reqEditors ...RequestEditorFn) (*RejectStepResponse, error) {
+	rsp, err := c.RejectStep(ctx, id, step, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRejectStepResponse(rsp)
+}
+
 // ListSchedulesWithResponse List schedules
 //
 // Lists schedules of a namespace, or of all of them, in the order of their names (`namespace:id`). Filters are joined by
@@ -21584,6 +22403,144 @@ func ParseResumeRunResponse(rsp *http.Response) (*ResumeRunResponse, error) {
 	switch {
 	case true:
 		var headers ResumeRunResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSignalRunResponse parses an HTTP response from a SignalRunWithResponse call
+func ParseSignalRunResponse(rsp *http.Response) (*SignalRunResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SignalRunResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Run
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers SignalRunResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseApproveStepResponse parses an HTTP response from a ApproveStepWithResponse call
+func ParseApproveStepResponse(rsp *http.Response) (*ApproveStepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ApproveStepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Run
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ApproveStepResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRejectStepResponse parses an HTTP response from a RejectStepWithResponse call
+func ParseRejectStepResponse(rsp *http.Response) (*RejectStepResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RejectStepResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Run
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers RejectStepResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -624,7 +624,9 @@ const (
 	ScheduleBusy             ProblemCode = "schedule_busy"
 	ScheduleChanged          ProblemCode = "schedule_changed"
 	ScheduleNotFound         ProblemCode = "schedule_not_found"
+	SignalGiven              ProblemCode = "signal_given"
 	StaleAttempt             ProblemCode = "stale_attempt"
+	StepNotWaiting           ProblemCode = "step_not_waiting"
 	TaskCannotMove           ProblemCode = "task_cannot_move"
 	TaskChanged              ProblemCode = "task_changed"
 	TaskConflict             ProblemCode = "task_conflict"
@@ -697,7 +699,11 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ScheduleNotFound:
 		return true
+	case SignalGiven:
+		return true
 	case StaleAttempt:
+		return true
+	case StepNotWaiting:
 		return true
 	case TaskCannotMove:
 		return true
@@ -940,6 +946,7 @@ const (
 	StepSkipped        RunStepState = "skipped"
 	StepSucceeded      RunStepState = "succeeded"
 	StepUpstreamFailed RunStepState = "upstream_failed"
+	StepWaiting        RunStepState = "waiting"
 )
 
 // Valid indicates whether the value is a known member of the RunStepState enum.
@@ -958,6 +965,8 @@ func (e RunStepState) Valid() bool {
 	case StepSucceeded:
 		return true
 	case StepUpstreamFailed:
+		return true
+	case StepWaiting:
 		return true
 	default:
 		return false
@@ -1493,6 +1502,15 @@ func (e WaitingForCode) Valid() bool {
 	default:
 		return false
 	}
+}
+
+// Approval What somebody says who approves.
+type Approval struct {
+	// Data What the form of the approval asks for, by the names of its fields; at most 4 KiB.
+	Data map[string]json.RawMessage `json:"data,omitempty,omitzero"`
+
+	// Note Free text of at most 200 bytes.
+	Note *string `json:"note,omitempty"`
 }
 
 // Attempt defines model for Attempt.
@@ -2352,7 +2370,8 @@ type GraphStep struct {
 	// Section Where the definition has a step.
 	Section RunSection `json:"section"`
 
-	// State `blocked`: not released. `active`: its task is there, and has not ended. The others are final: `succeeded`, `failed`,
+	// State `blocked`: not released. `waiting`: it waits for what its `wait` says. `active`: its task is there, and has not ended. The
+	// others are final: `succeeded`, `failed`,
 	// `cancelled`; `skipped`, by its rule, by its condition or by a step that decides; `upstream_failed`: it never runs, since what
 	// it needs has failed.
 	State RunStepState `json:"state"`
@@ -3324,6 +3343,8 @@ type Problem struct {
 	// | `workflow_not_found` | 404 | no workflow of that id in that namespace |
 	// | `workflow_changed` | 412 | the workflow is not at the revision that the request names |
 	// | `workflow_revision_not_found` | 404 | the workflow never had the revision, or it is not kept any more |
+	// | `signal_given` | 409 | a run can be given each signal once, and has it with other data |
+	// | `step_not_waiting` | 409 | the step has not begun to wait for an approval, or has its verdict |
 	// | `task_is_step` | 409 | a step of a run of a workflow is retried and changed with its run only |
 	// | `task_not_a_run` | 409 | only tasks of the type `workflow` have steps |
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
@@ -3399,6 +3420,8 @@ type Problem struct {
 // | `workflow_not_found` | 404 | no workflow of that id in that namespace |
 // | `workflow_changed` | 412 | the workflow is not at the revision that the request names |
 // | `workflow_revision_not_found` | 404 | the workflow never had the revision, or it is not kept any more |
+// | `signal_given` | 409 | a run can be given each signal once, and has it with other data |
+// | `step_not_waiting` | 409 | the step has not begun to wait for an approval, or has its verdict |
 // | `task_is_step` | 409 | a step of a run of a workflow is retried and changed with its run only |
 // | `task_not_a_run` | 409 | only tasks of the type `workflow` have steps |
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
@@ -3543,6 +3566,12 @@ type Readiness struct {
 
 // ReadinessStatus defines model for Readiness.Status.
 type ReadinessStatus string
+
+// Rejection What somebody says who rejects.
+type Rejection struct {
+	// Note Why; free text of at most 200 bytes.
+	Note *string `json:"note,omitempty"`
+}
 
 // Replaced What a run replaces under the overlap policy `replace`.
 type Replaced struct {
@@ -3743,6 +3772,9 @@ type Run struct {
 	// RunAt When it was to begin.
 	RunAt Time `json:"run_at,omitempty,omitzero"`
 
+	// Signals The signals that it was given, the oldest first.
+	Signals []RunSignal `json:"signals,omitempty,omitzero"`
+
 	// StartedAt When its newest attempt began.
 	StartedAt *Time `json:"started_at,omitempty"`
 
@@ -3823,8 +3855,23 @@ type RunResult string
 // RunSection Where the definition has a step.
 type RunSection string
 
+// RunSignal A signal that a run was given.
+type RunSignal struct {
+	At Time `json:"at"`
+
+	// By Who has given it; left out if nobody knows.
+	By *string `json:"by,omitempty"`
+
+	// Data What it says; left out if that is null.
+	Data json.RawMessage `json:"data,omitempty,omitzero"`
+	Name string          `json:"name"`
+}
+
 // RunStep A step of a run.
 type RunStep struct {
+	// Answer What somebody has said to an approval.
+	Answer *StepAnswer `json:"answer,omitempty"`
+
 	// Attempt The number of the newest attempt of its task.
 	Attempt *int `json:"attempt,omitempty"`
 
@@ -3837,7 +3884,7 @@ type RunStep struct {
 	// FinishedAt When it ended.
 	FinishedAt *Time `json:"finished_at,omitempty"`
 
-	// Generation How often it was released; left out if it never was.
+	// Generation How often it was released, or has begun to wait; left out if it never was.
 	Generation *int   `json:"generation,omitempty"`
 	ID         string `json:"id"`
 
@@ -3856,7 +3903,8 @@ type RunStep struct {
 	// StartedAt When the newest attempt of its task began.
 	StartedAt *Time `json:"started_at,omitempty"`
 
-	// State `blocked`: not released. `active`: its task is there, and has not ended. The others are final: `succeeded`, `failed`,
+	// State `blocked`: not released. `waiting`: it waits for what its `wait` says. `active`: its task is there, and has not ended. The
+	// others are final: `succeeded`, `failed`,
 	// `cancelled`; `skipped`, by its rule, by its condition or by a step that decides; `upstream_failed`: it never runs, since what
 	// it needs has failed.
 	State RunStepState `json:"state"`
@@ -3868,17 +3916,27 @@ type RunStep struct {
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
 	// `cancelled`. `unreadable`, in answers only: Redis has a state that cannot be read, or has lost it.
 	TaskState *State `json:"task_state,omitempty"`
+
+	// Wait What a step waits for: one of `for`, `until`, `signal` and `approval`. It takes no worker meanwhile.
+	Wait WorkflowWait `json:"wait,omitempty,omitzero"`
+
+	// WaitingSince When it began to wait; left out unless it waits.
+	WaitingSince *Time `json:"waiting_since,omitempty"`
+
+	// WaitsUntil When it has waited long enough, or too long; left out unless it waits, and if it waits without a bound.
+	WaitsUntil *Time `json:"waits_until,omitempty"`
 }
 
-// RunStepState `blocked`: not released. `active`: its task is there, and has not ended. The others are final: `succeeded`, `failed`,
+// RunStepState `blocked`: not released. `waiting`: it waits for what its `wait` says. `active`: its task is there, and has not ended. The
+// others are final: `succeeded`, `failed`,
 // `cancelled`; `skipped`, by its rule, by its condition or by a step that decides; `upstream_failed`: it never runs, since what
 // it needs has failed.
 type RunStepState string
 
 // RunSubmission A run of a workflow to start. It has either `workflow` or `definition`.
 type RunSubmission struct {
-	// Definition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
-	// on. Steps that do not need each other run side by side.
+	// Definition Steps, and the order in which they may run. Most steps are tasks. Some wait for something, and some decide which of
+	// the steps behind them go on. Steps that do not need each other run side by side.
 	Definition WorkflowDefinition `json:"definition,omitempty,omitzero"`
 
 	// Delay How long after its submission it begins. Neither this nor `run_at` given, it begins at once.
@@ -4288,6 +4346,12 @@ type ScheduleRule struct {
 // Example: zone in (eu,us),gpu
 type Selector = string
 
+// SignalData What a signal says.
+type SignalData struct {
+	// Data Any JSON of at most 4 KiB. Left out, it is null.
+	Data json.RawMessage `json:"data,omitempty,omitzero"`
+}
+
 // Slots How many slots of its node the task holds while it runs: it counts as so many tasks. Workers by HTTP run only
 // tasks of one slot. Default 1; see docs/routing.md.
 //
@@ -4441,6 +4505,18 @@ type StatusReasonCode string
 
 // StatusReasonSeverity `bad` means that work does not happen, `warn` that somebody should know.
 type StatusReasonSeverity string
+
+// StepAnswer What somebody has said to an approval.
+type StepAnswer struct {
+	Approved bool `json:"approved"`
+
+	// By Who; left out if nobody knows.
+	By *string `json:"by,omitempty"`
+
+	// Data What the form of the approval has asked for.
+	Data map[string]json.RawMessage `json:"data,omitempty,omitzero"`
+	Note *string                    `json:"note,omitempty"`
+}
 
 // Submission A task to run.
 type Submission struct {
@@ -5283,8 +5359,8 @@ type Why struct {
 type Workflow struct {
 	CreatedAt Time `json:"created_at"`
 
-	// Definition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
-	// on. Steps that do not need each other run side by side.
+	// Definition Steps, and the order in which they may run. Most steps are tasks. Some wait for something, and some decide which of
+	// the steps behind them go on. Steps that do not need each other run side by side.
 	Definition WorkflowDefinition `json:"definition"`
 	ID         string             `json:"id"`
 	Namespace  string             `json:"namespace"`
@@ -5309,12 +5385,16 @@ type Workflow struct {
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
+// WorkflowApproval A question to people. If somebody approves, the step succeeds; if somebody rejects, it fails. Its output is the
+// answer: `approved`, `by`, `note` and `data`.
+type WorkflowApproval = json.RawMessage
+
 // WorkflowChoice A branch. Of the steps behind the one that decides, those that it names go on, and those that only other
 // branches name are skipped.
 type WorkflowChoice = json.RawMessage
 
-// WorkflowDefinition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
-// on. Steps that do not need each other run side by side.
+// WorkflowDefinition Steps, and the order in which they may run. Most steps are tasks. Some wait for something, and some decide which of
+// the steps behind them go on. Steps that do not need each other run side by side.
 type WorkflowDefinition = json.RawMessage
 
 // WorkflowDeletion What the deletion of a workflow touches.
@@ -5345,8 +5425,8 @@ type WorkflowRevision struct {
 	// By Who put it.
 	By *string `json:"by,omitempty"`
 
-	// Definition Steps, and the order in which they may run. Most steps are tasks, and some decide which of the steps behind them go
-	// on. Steps that do not need each other run side by side.
+	// Definition Steps, and the order in which they may run. Most steps are tasks. Some wait for something, and some decide which of
+	// the steps behind them go on. Steps that do not need each other run side by side.
 	Definition WorkflowDefinition `json:"definition"`
 	From       Time               `json:"from"`
 	Revision   int                `json:"revision"`
@@ -5357,13 +5437,16 @@ type WorkflowRevisions struct {
 	Revisions []WorkflowRevision `json:"revisions"`
 }
 
-// WorkflowStep A node of the graph. It has either a `task` or `decide`.
+// WorkflowStep A node of the graph. It has either a `task`, `wait` or `decide`.
 type WorkflowStep = json.RawMessage
 
 // WorkflowTask The task of a step. Texts in its payload may have expressions, as `${{ params.day }}` or
 // `${{ steps.list.output.files }}`. A text that is nothing else becomes the value itself. In a payload of type `shell`,
 // they are refused wherever they could become code; docs/workflows.md says where they may be.
 type WorkflowTask = json.RawMessage
+
+// WorkflowWait What a step waits for: one of `for`, `until`, `signal` and `approval`. It takes no worker meanwhile.
+type WorkflowWait = json.RawMessage
 
 // AnyNamespace defines model for AnyNamespace.
 type AnyNamespace = string
@@ -5471,6 +5554,9 @@ type Since = string
 
 // States defines model for States.
 type States = []State
+
+// StepID Example: release
+type StepID = string
 
 // TypeFilter Which executor runs the task, such as `http` or `shell`.
 //

@@ -18,7 +18,8 @@ func stored(namespace, id, definition string) wire.Workflow {
 func TestExport_WritesWhatApplyTakes(t *testing.T) {
 	s := clitest.Start(t)
 	load := stored("default", "load",
-		`{"labels":{"v":"1.10"},"steps":[{"id":"a","task":{"type":"noop","timeout":"5m"}}]}`)
+		`{"labels":{"v":"1.10"},"steps":[{"id":"a","task":{"type":"noop","timeout":"5m"}},`+
+			`{"id":"b","wait":{"signal":"b","timeout":"1h"}}]}`)
 	s.On("GET /v1/workflows", 200, wire.WorkflowList{Workflows: []wire.Workflow{
 		stored("x", "b", `{"steps":[{"id":"a","task":{"type":"noop"}}]}`), load,
 	}})
@@ -33,10 +34,14 @@ workflows:
         task:
           type: noop
           timeout: 5m
+      - id: b
+        wait:
+          signal: b
+          timeout: 1h
 `, "")
 	s.Pipe().Run(t, "flow", "export", "-A", "-o", "json").Expect(t, 0, `{"workflows":[`+
 		`{"id":"load","namespace":"default","labels":{"v":"1.10"},`+
-		`"steps":[{"id":"a","task":{"type":"noop","timeout":"5m"}}]},`+
+		`"steps":[{"id":"a","task":{"type":"noop","timeout":"5m"}},{"id":"b","wait":{"signal":"b","timeout":"1h"}}]},`+
 		`{"id":"b","namespace":"x","steps":[{"id":"a","task":{"type":"noop"}}]}]}`+"\n", "")
 	if line := s.Last().Line; line != "GET /v1/workflows?namespace=%2A&limit=500" {
 		t.Errorf("it has asked for %s", line)

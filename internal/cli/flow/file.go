@@ -125,9 +125,9 @@ func (f file) sections() ([]graph.Section, error) {
 	return graph.SectionsOf(d.Steps, d.OnFailure, d.Finally, drawn), nil
 }
 
-// params reads values that are given as NAME=VALUE. One of a parameter that is a string is taken as it is; others are
-// JSON, or a string if they are not.
-func (f file) params(texts []string) (wire.RunParams, error) {
+// valuesOf reads values of parameters that are given as NAME=VALUE. One of a parameter that is a string is taken as it
+// is; others are JSON, or a string if they are not.
+func valuesOf(declared map[string]words.Param, texts []string) (wire.RunParams, error) {
 	pairs, err := flags.Pairs("--param", "=", texts)
 	if err != nil || pairs == nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (f file) params(texts []string) (wire.RunParams, error) {
 	params := make(wire.RunParams, len(pairs))
 	for name, text := range pairs {
 		raw := json.RawMessage(text)
-		if f.definition.Params[name].Type == "string" || !json.Valid(raw) {
+		if declared[name].Type == "string" || !json.Valid(raw) {
 			if raw, err = wire.Encode(text); err != nil {
 				return nil, fmt.Errorf("--param %s: %w", name, err)
 			}

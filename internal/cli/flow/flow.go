@@ -17,15 +17,16 @@ import (
 // NewCommand returns "dtsctl flow".
 func NewCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "flow", Short: "Keep and run workflows, and show, draw, pause, cancel or rerun their runs",
-		Long: `A workflow is a number of steps, and the order in which they may run: most steps are tasks, and some decide
-which of the steps behind them go on. A run carries them out once. It is a task of the type workflow, so "dtsctl task"
-knows it, too, and each of its steps is a task called RUN@.STEP.`,
+		Use: "flow", Short: "Keep and run workflows, and show, draw, answer, pause, cancel or rerun their runs",
+		Long: `A workflow is a number of steps, and the order in which they may run: most steps are tasks. Some wait for
+something, and some decide which of the steps behind them go on. A run carries them out once. It is a task of the type
+workflow, so "dtsctl task" knows it, too, and each step that is a task is called RUN@.STEP.`,
 		Example: `  dtsctl flow graph -f etl.yaml
   dtsctl flow run -f etl.yaml -p day=2026-11-25 --id etl-1 --wait
   dtsctl flow show etl-1
   dtsctl flow why etl-1 load
   dtsctl flow rerun etl-1 --from load
+  dtsctl flow approve etl-1 release
   dtsctl flow put etl -f etl.yaml
   dtsctl flow run etl -p day=2026-11-25`,
 	}
@@ -34,6 +35,7 @@ knows it, too, and each of its steps is a task called RUN@.STEP.`,
 		newRollbackCommand(f), newExportCommand(f),
 		newRunCommand(f), newRunsCommand(f), newShowCommand(f), newGraphCommand(f), newWhyCommand(f),
 		newPauseCommand(f), newResumeCommand(f), newCancelCommand(f), newRerunCommand(f), newAuditCommand(f),
+		newSignalCommand(f), newApproveCommand(f), newRejectCommand(f),
 	)
 	return command.Group(cmd)
 }

@@ -32,6 +32,7 @@ func newGraphCommand(f *command.Factory) *cobra.Command {
 
   ○ blocked     ✓ succeeded    ⊘ cancelled          » skipped
   ▸ active      ✗ failed       ⊗ upstream_failed    ● in a file
+  ◷ waiting
 
 With --file, it draws a file, and asks no server.`,
 		Example: `  dtsctl flow graph etl-1

@@ -153,7 +153,7 @@ func (opts *runOptions) submission(definition file) (wire.RunSubmission, error) 
 	if err != nil {
 		return wire.RunSubmission{}, err
 	}
-	params, err := definition.params(opts.Params)
+	params, err := valuesOf(definition.definition.Params, opts.Params)
 	return wire.RunSubmission{
 		ID: opts.ID, Workflow: flags.NilIfZero(opts.Workflow), Definition: definition.Body, Params: params, RunAt: runAt,
 		Delay: delay, Owner: opts.Owner, Labels: labels, Retention: flags.DurationText(opts.Retention),

@@ -25,7 +25,8 @@ func newShowCommand(f *command.Factory) *cobra.Command {
 		Use: "show RUN", Short: "Show a run, and what became of its steps", Args: command.ExactArgs("RUN"),
 		Annotations: command.Asks("getRun"),
 		Long: `show shows a run as it is now: where it is, and its steps. Task is the state of the task of a step. The
-reason of an allowed failure begins with "(allowed)".
+reason of an allowed failure begins with "(allowed)". Of a step that waits, why says for what, and until when. A
+terminal also gets the signals that the run was given, and the commands that answer the steps that wait.
 
 The columns in a pipe, which gets a line for each step, are: step, state, task, attempt, took, why, section, task_id,
 started, finished.
@@ -103,20 +104,26 @@ func printRun(p *printer.Printer, r wire.Run) error {
 	if err := p.Printf("%s\n", sentence(p, r)); err != nil {
 		return err
 	}
-	if err := p.PrintDetails(runDetails(r)); err != nil {
+	if err := p.PrintDetails(runDetails(p, r)); err != nil {
 		return err
 	}
 	if err := p.Printf("\n"); err != nil {
 		return err
 	}
-	return printer.PrintTable(p, stepColumns(p), r.Steps)
+	if err := printer.PrintTable(p, stepColumns(p), r.Steps); err != nil {
+		return err
+	}
+	return printAnswers(p, r)
 }
 
 // runDetails are what people get of a run above its steps.
-func runDetails(r wire.Run) []printer.Detail {
+func runDetails(p *printer.Printer, r wire.Run) []printer.Detail {
 	details := []printer.Detail{
 		{Name: "workflow", Value: r.Workflow}, {Name: "revision", Value: r.Revision}, {Name: "waits", Value: r.Waits},
 		{Name: "params", Value: paramsText(r.Params)},
+	}
+	for _, s := range r.Signals {
+		details = append(details, printer.Detail{Name: "signal", Value: signalText(p, s)})
 	}
 	if phase := wire.Value(r.Phase); phase != wire.RunPhaseEnded && phase != wire.RunPhaseMain {
 		details = append(details, printer.Detail{Name: "phase", Value: string(phase)})
@@ -159,9 +166,12 @@ func stepColumns(p *printer.Printer) []printer.Column[wire.RunStep] {
 	)
 }
 
-// took is how long the newest attempt of a step took, or has taken until now; nil if it has not begun.
+// took is how long the newest attempt of a step took, or has taken until now; nil if it has not begun. Of a step that
+// waits, it is for how long.
 func took(p *printer.Printer, s wire.RunStep) any {
 	switch {
+	case s.WaitingSince != nil:
+		return max(0, p.Now().Sub(s.WaitingSince.Time))
 	case s.StartedAt == nil:
 		return nil
 	case s.FinishedAt == nil || s.FinishedAt.Before(s.StartedAt.Time): // that was the attempt before

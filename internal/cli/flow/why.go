@@ -131,7 +131,10 @@ func printReasons(p *printer.Printer, run wire.Run) error {
 	if !p.OutIsTerminal {
 		return p.PrintTabbed(lines)
 	}
-	if err := p.PrintAligned(lines); err != nil || waiting == "" {
+	if err := p.PrintAligned(lines); err != nil {
+		return err
+	}
+	if err := printAnswers(p, run); err != nil || waiting == "" {
 		return err
 	}
 	return p.Printf("dtsctl flow why %s %s says what its task waits for.\n", run.ID, waiting)

@@ -76,14 +76,14 @@ var (
 	unicode = signs{
 		states: map[string]string{
 			"": "●", "blocked": "○", "active": "▸", "succeeded": "✓", "failed": "✗", "cancelled": "⊘", "skipped": "»",
-			"upstream_failed": "⊗",
+			"upstream_failed": "⊗", "waiting": "◷",
 		},
 		down: "│", across: "─", leftOn: "├", rightOn: "┤", on: "┼", leftEnd: "└", rightEnd: "┘", end: "┴", ellipsis: "…",
 	}
 	ascii = signs{
 		states: map[string]string{
 			"": "*", "blocked": "o", "active": ">", "succeeded": "+", "failed": "x", "cancelled": "/", "skipped": "~",
-			"upstream_failed": "!",
+			"upstream_failed": "!", "waiting": "w",
 		},
 		down: "|", across: "-", leftOn: "|", rightOn: "|", on: "|", leftEnd: "`", rightEnd: "'", end: "'", ellipsis: "...",
 	}

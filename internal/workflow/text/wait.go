@@ -1,6 +1,8 @@
 package text
 
 import (
+	"encoding/json"
+
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/words"
@@ -17,6 +19,17 @@ func waitOf(in words.Wait) (*workflow.Wait, error) {
 		out.Approval = &workflow.Approval{By: a.By, Form: paramsOf(a.Form)}
 	}
 	return out, task.Join(r.errs...)
+}
+
+// ParseWait reads what a step waits for. Error: CodeInvalid for durations, in fields such as "timeout".
+func ParseWait(in words.Wait) (*workflow.Wait, error) { return waitOf(in) }
+
+// EncodeWait writes what a step waits for as JSON; nil for nothing.
+func EncodeWait(w *workflow.Wait) (json.RawMessage, error) {
+	if w == nil {
+		return nil, nil
+	}
+	return json.Marshal(textOfWait(w))
 }
 
 // textOfWait writes what a step waits for; nil for nothing.
