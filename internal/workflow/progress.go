@@ -24,4 +24,6 @@ func (r Run) Progress() Progress {
 }
 
 // Ended returns how many steps have a verdict.
-func (p Progress) Ended() int { return p.Steps - p.States[Blocked] - p.States[Waiting] - p.States[Active] }
+func (p Progress) Ended() int {
+	return p.Steps - p.States[Blocked] - p.States[Waiting] - p.States[Active]
+}

@@ -88,6 +88,7 @@
 //	-      -      1         1        1        Steps 2                     42,470     307,486
 //	-      -      1         1        1        Steps 1 Cancels             26,851     246,487
 //	-      -      1         1        1        Steps 1 Retries             38,992     272,594
+//	-      -      1         1        1        Steps 1 Signals              6,780      52,736
 //	-      -      1         1        1        Steps 1 Lag 2              122,213     865,237
 //
 //	1      -      2         1        1        Cancels Deletes Backlog     69,749     649,338
