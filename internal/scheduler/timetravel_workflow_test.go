@@ -101,10 +101,10 @@ func TestTravel_RunsOfWorkflowsEndAsTheirAuditSays(t *testing.T) {
 			return lasts, nil
 		})
 		var refs []task.Ref
-		has := &told{signals: make(map[task.Ref][]string), answers: make(map[string][]workflow.Answer)}
+		has := &messages{signals: make(map[task.Ref][]string), answers: make(map[string][]workflow.Answer)}
 		goes := func(at time.Time) { // while somebody answers
 			for clock.Until(at) > 0 {
-				v.tells(refs, has)
+				v.talks(refs, has)
 				v.pass(min(6*time.Minute, clock.Until(at)))
 			}
 		}

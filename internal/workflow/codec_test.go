@@ -83,7 +83,7 @@ func TestDecodeRun_RefusesWhatItDidNotWrite(t *testing.T) {
 		strings.Replace(good, "a1 1", "a1 -", 1), strings.Replace(good, "a1 1", "a1 -1", 1),
 		strings.Replace(good, "v28\nb", "v28 \"[{}\"\nb", 1), strings.Replace(good, "v28\nb", "v28 \"[]\"\nb", 1),
 		strings.Replace(good, "v28\nb", "v28 \"null\"\nb", 1), strings.Replace(good, "v28\nb", "v28 \"\nb", 1),
-		strings.Replace(good, "a1 1", "w1 1 0", 1), strings.Replace(good, "b\n", "s 0 1 1 0 0 0 \"x\" \"\"\n", 1),
+		strings.Replace(good, "a1 1 loyw3v28", "w1 1 loyw3v28 0", 1), strings.Replace(good, "b\n", "s 0 1 1 0 0 0 \"x\" \"\"\n", 1),
 		strings.Replace(good, "b\n", "s 0 1 1 \"x\"y\n", 1), strings.Replace(good, "b\n", "s 0 1 1 \"\" \"y\n", 1),
 		strings.Replace(good, "a1 1", "a01 1", 1), strings.Replace(good, "b\n", "f 0 1 1 0 \"x\n", 1),
 	} {
@@ -120,7 +120,7 @@ func FuzzParseAsk(f *testing.F) {
 	}
 	for _, line := range []string{
 		"", "pause  ", "pause z", "signal", "signal {}", "signal null", "answer ok", "answer ok x {}", "answer z 1 {}",
-		"answer ok 1 null", "rerun a a", `signal {"name":"paid","at":"2026-11-30T18:00:00Z"}`,
+		"answer ok 1 null", "answer ok 1 [", "rerun a a", `signal {"name":"paid","at":"2026-11-30T18:00:00Z"}`,
 	} {
 		f.Add(line)
 	}
@@ -138,7 +138,9 @@ func FuzzParseAsk(f *testing.F) {
 		}
 		r := NewRun(flow)
 		r.Attempt, r.Phase, r.Begun = 1, PhaseMain, time.UnixMilli(1).UTC()
-		in := Input{Now: r.Begun, Asks: []Ask{a, a}, Room: 100, About: About{Params: map[string]any{}}}
+		in := Input{Now: r.Begun, Room: 100, About: About{Params: map[string]any{}}}
+		r = Next(flow, r, in).Run // its steps wait
+		in.Asks = []Ask{a, a}
 		p := Next(flow, r, in)
 		text := p.Run.Encode()
 		if got, err := DecodeRun(text, flow.Len()); err != nil || got.Encode() != text {
