@@ -127,7 +127,7 @@ func TestHeader_RefusalsAreThoseOfTheBody(t *testing.T) {
 
 // reading are the commands that change nothing; any other counts as writing.
 var reading = []string{
-	"EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HLEN", "HMGET", "LINDEX", "LLEN", "LPOS", "LRANGE", "MEMORY", "MGET", "PTTL", "SCARD",
+	"EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HLEN", "HMGET", "HSTRLEN", "LINDEX", "LLEN", "LPOS", "LRANGE", "MEMORY", "MGET", "PTTL", "SCARD",
 	"SISMEMBER", "SMEMBERS", "STRLEN", "TIME", "TTL", "TYPE", "XLEN", "XRANGE", "XREVRANGE", "ZCARD", "ZCOUNT", "ZMSCORE",
 	"ZRANGE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCORE",
 }

@@ -38,7 +38,11 @@ if tick then
   live_again(member, tick)
   try(record_again, member, fields.state, fields.finished, fields.attempt)
 end
-redis.call('HDEL', asks_key, member) -- what was asked of an attempt that was cancelled before it began
+local signals = signals_of(member) -- of what was asked of an attempt that was cancelled before it began
+redis.call('HDEL', asks_key, member)
+if signals ~= '' then
+  redis.call('HSET', asks_key, member, signals)
+end
 if ask ~= '' then
   ask_run(member, ask)
 end

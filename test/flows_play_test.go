@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,14 +38,23 @@ type flowPlay struct {
 	cancelled  bool
 	state      task.State
 	ended      time.Time // when the player knew that it had
+
+	signals map[string]string // the data of those that were accepted, by name
+	answers map[string]bool   // those that were accepted, by step and generation: approved
 }
 
 func newFlowPlay(s *flowStage, n int) *flowPlay {
 	random := rand.New(rand.NewPCG(s.seed, uint64(n)))
-	p := &flowPlay{flowStage: s, id: fmt.Sprintf("flow-%d-%d", s.seed, n), random: random}
-	p.definition = flowtest.Any(p.random, 60)
+	p := &flowPlay{
+		flowStage: s, id: fmt.Sprintf("flow-%d-%d", s.seed, n), random: random,
+		signals: make(map[string]string), answers: make(map[string]bool),
+	}
+	p.definition = flowtest.AnyThatWaits(p.random, 60)
 	for _, steps := range [][]workflow.Step{p.definition.Steps, p.definition.OnFailure, p.definition.Finally} {
 		for i := range steps {
+			if w := steps[i].Wait; w != nil {
+				w.For /= 4 // of up to 3 s
+			}
 			if d := steps[i].Task; d != nil {
 				d.Type = "http"
 				d.Payload = fmt.Appendf(nil, `{"url": %q, "body": %s}`, s.far.url, d.Payload)
@@ -109,6 +119,9 @@ func (p *flowPlay) awaitEnd() bool {
 			return true
 		}
 		p.meddle()
+		if p.random.IntN(4) == 0 {
+			p.answer()
+		}
 	}
 	run, findings, err := p.control.AuditRun(p.t.Context(), me, p.id)
 	p.fail("has not ended after %s: %v %v\n%s\nasked: %q", flowLimit, err, findings, run.Run.Encode(), run.Asked)
@@ -132,6 +145,58 @@ func (p *flowPlay) meddle() {
 	}
 	if code := task.CodeOf(err); err != nil && code != task.CodeNotRunning && code != task.CodeFinished {
 		p.fail("cannot be paused, resumed or cancelled: %v", err)
+	}
+}
+
+// answer gives the run a signal, early, late or again, and answers the approvals that it asks for.
+func (p *flowPlay) answer() {
+	name := flowtest.Signals[p.random.IntN(len(flowtest.Signals))]
+	if flow, err := workflow.Compile(p.definition); err == nil && slices.Contains(flow.SignalNames(), name) {
+		p.signal(name, fmt.Sprintf(`{"n":%d}`, 1+p.random.IntN(2)))
+	}
+	run, err := p.control.GetRun(p.t.Context(), me, p.id)
+	if err != nil {
+		p.fail("cannot be read: %v", err)
+		return
+	}
+	for _, s := range run.Steps {
+		if s.State == workflow.Waiting && s.Wait.Approval != nil && p.random.IntN(3) > 0 {
+			p.decide(s, p.random.IntN(5) > 0)
+		}
+	}
+}
+
+// signal gives the run a signal. The one that it has stays.
+func (p *flowPlay) signal(name, data string) {
+	run, err := p.control.SignalRun(p.t.Context(), me, p.id, name, json.RawMessage(data))
+	has, given := p.signals[name]
+	switch code := task.CodeOf(err); {
+	case err == nil && given && has != data && run.Task.State == task.Running:
+		p.fail("has the signal %s with %s, and took it again with %s", name, has, data)
+	case err == nil && !given:
+		p.signals[name] = data
+		p.signalled.Add(1)
+	case err != nil && code != task.CodeNotRunning && (code != workflow.CodeSignalGiven || !given || has == data):
+		p.fail("does not take the signal %s with %s, and has %q: %v", name, data, has, err)
+	}
+}
+
+// decide answers an approval.
+func (p *flowPlay) decide(s control.RunStep, approved bool) {
+	var err error
+	if approved {
+		_, err = p.control.ApproveStep(p.t.Context(), me, p.id, s.ID, control.Reply{Note: "fine"})
+	} else {
+		_, err = p.control.RejectStep(p.t.Context(), me, p.id, s.ID, "bad")
+	}
+	name := fmt.Sprint(s.ID, " ", s.Generation)
+	has, answered := p.answers[name]
+	switch code := task.CodeOf(err); {
+	case err == nil && !answered:
+		p.answers[name] = approved
+		p.answered.Add(1)
+	case err != nil && code != task.CodeNotRunning && (code != workflow.CodeStepNotWaiting || answered && has == approved):
+		p.fail("its step %s takes no answer: %v", s.ID, err)
 	}
 }
 
@@ -182,8 +247,13 @@ func (p *flowPlay) judge() (lost int) {
 		p.fail("%v", err)
 		return 0
 	}
-	calls := make(map[string][]flowCall, len(run.Steps))
+	p.judgeSignals(run)
+	calls, waits := make(map[string][]flowCall, len(run.Steps)), make(map[string]control.RunStep)
 	for _, s := range run.Steps {
+		if s.Wait != nil {
+			waits[s.ID] = s
+			p.judgeWait(s)
+		}
 		calls[s.ID] = p.far.of(run.Task.Step(s.ID).ID)
 		lost += p.judgeStep(s, calls[s.ID])
 	}
@@ -196,9 +266,40 @@ func (p *flowPlay) judge() (lost int) {
 				after[0].begin.Before(before[len(before)-1].begin) {
 				p.fail("step %s began before %s, which it needs, began for the last time", s.ID, need)
 			}
+			if w, is := waits[need]; is && !isEarly(s.EffectiveRule()) && len(calls[s.ID]) > 0 && calls[s.ID][0].begin.Before(w.At) {
+				p.fail("step %s began %s before %s, which it needs, went on", s.ID, w.At.Sub(calls[s.ID][0].begin), need)
+			}
 		}
 	}
 	return lost
+}
+
+// judgeSignals checks that the run has what was accepted: what was first, and no other.
+func (p *flowPlay) judgeSignals(run control.Run) {
+	for name, data := range p.signals {
+		given, is := run.Run.IsGiven(name)
+		if early := slices.Contains(run.Asked, "signal "+name); !early && (!is || string(given.Data) != data) {
+			p.fail("was given the signal %s with %s, and has %q: %t", name, data, given.Data, is)
+		}
+	}
+	if have := len(run.Run.Signals); have > len(p.signals) {
+		p.fail("has %d signals, and was given %d", have, len(p.signals))
+	}
+}
+
+// judgeWait checks that a step that waited went on for one of the reasons that it has, with the answer that was first.
+func (p *flowPlay) judgeWait(s control.RunStep) {
+	if s.Task != nil {
+		p.fail("step %s waits, and has a task", s.ID)
+	}
+	approved, answered := p.answers[fmt.Sprint(s.ID, " ", s.Generation)]
+	answer := s.Answer()
+	switch {
+	case answer != nil && (!answered || answer.Approved != approved):
+		p.fail("step %s was %s; it was answered: %t, with %t", s.ID, answer, answered, approved)
+	case answer == nil && answered && s.State != workflow.State(workflow.Cancelled):
+		p.fail("step %s was answered with %t, and is %s without an answer", s.ID, approved, s.State)
+	}
 }
 
 // isEarly reports whether a rule may release a step before all that it needs has ended.

@@ -22,8 +22,8 @@ const (
 	flowKills    = 4 * time.Second // between two deaths
 )
 
-// Promises 1 to 3 for runs of workflows. Runs of random workflows are cancelled, paused, resumed and run again while
-// leaders and workers are killed. Each ends as its audit says. No attempt of a step begins twice. Doctor finds nothing.
+// Promises 1 to 3 for runs of workflows. Runs of random workflows are cancelled, paused, resumed and run again, and
+// their waiting steps get signals and answers, while leaders and workers are killed. Each ends as its audit says. No attempt of a step begins twice. Doctor finds nothing.
 func TestFlows_EndAsTheirAuditSaysWhateverDies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -56,9 +56,10 @@ type flowStage struct {
 	mortal  []*node // one for each of roles
 	seed    uint64
 
-	reruns, cancels atomic.Int64
-	mu              sync.Mutex
-	played          []*flowPlay
+	reruns, cancels, signalled, answered atomic.Int64
+
+	mu     sync.Mutex
+	played []*flowPlay
 }
 
 func newFlowStage(t *testing.T, redis string) *flowStage {
@@ -111,6 +112,10 @@ func (s *flowStage) play(runs int) {
 	}
 	s.t.Logf("%d runs ended: %v; %d reruns, %d cancels; %d nodes were killed, %d attempts lost; %d calls",
 		len(s.played), ends, s.reruns.Load(), s.cancels.Load(), kills, lost, s.far.count())
+	s.t.Logf("%d signals and %d answers were given", s.signalled.Load(), s.answered.Load())
+	if s.signalled.Load() == 0 || s.answered.Load() == 0 {
+		s.t.Error("no run waited for somebody")
+	}
 	expectNoError(s.t, s.door)
 }
 

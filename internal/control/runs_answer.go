@@ -43,10 +43,30 @@ func (c *Control) SignalRun(ctx context.Context, who Caller, id, name string, da
 	} else {
 		run, err = c.readRun(ctx, ref)
 	}
-	if given, is := run.Run.IsGiven(name); err == nil && is { // somebody else may have been first
+	if err != nil {
+		return run, err
+	}
+	given, is := run.Run.IsGiven(name) // somebody else may have been first
+	if !is {
+		given, is, err = c.earlySignal(ctx, run, name)
+	}
+	if err == nil && is {
 		err = checkGiven(run, given, signal)
 	}
 	return run, err
+}
+
+// earlySignal returns a signal that a run was given and will have once it is planned: the first one of that name.
+func (c *Control) earlySignal(ctx context.Context, run Run, name string) (s workflow.Signal, is bool, _ error) {
+	ref := run.Task.Ref
+	asks, err := c.store.Partitions.At(c.store.PartitionOf(ref)).AsksOf(ctx, ref)
+	for line := range strings.Lines(asks) {
+		ask, ok := run.Flow.ParseAsk(strings.TrimSuffix(line, "\n"))
+		if ok && ask.Do == workflow.DoSignal && ask.Signal.Name == name {
+			return *ask.Signal, true, err
+		}
+	}
+	return s, false, err
 }
 
 // checkSignal checks a signal for a run, and returns its data without blanks. Error: CodeInvalid.
@@ -82,8 +102,12 @@ func checkGiven(run Run, given, signal workflow.Signal) error {
 	if given.By != "" {
 		by = " by " + given.By
 	}
-	const message = "run %q was given the signal %s%s at %s, with other data"
-	return task.Errorf(workflow.CodeSignalGiven, message, run.Task.ID, given.Name, by, given.At.Format(time.RFC3339))
+	at := ""
+	if !given.At.IsZero() {
+		at = " at " + given.At.Format(time.RFC3339)
+	}
+	const message = "run %q was given the signal %s%s%s, with other data"
+	return task.Errorf(workflow.CodeSignalGiven, message, run.Task.ID, given.Name, by, at)
 }
 
 // Reply is what somebody says to the approval of a step, beside yes or no.

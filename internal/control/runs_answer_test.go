@@ -44,6 +44,13 @@ func TestSignalRun_OfARunThatHasNotBegun(t *testing.T) {
 	if len(run.Asked) != 1 || run.Asked[0] != "signal paid" {
 		t.Errorf("it was asked for %v", run.Asked)
 	}
+	_, err = w.control.SignalRun(w.Ctx, who, "early", "paid", json.RawMessage(`{"amount":8}`))
+	const given = `run "early" was given the signal paid, with other data`
+	if task.CodeOf(err) != workflow.CodeSignalGiven || err.Error() != given {
+		t.Errorf("with other data: %v", err)
+	}
+	_, err = w.control.SignalRun(w.Ctx, who, "early", "paid", json.RawMessage(`{"amount":7}`))
+	testkit.Must(t, err) // the same again
 	_, err = w.control.ApproveStep(w.Ctx, who, "early", "ok", control.Reply{})
 	if code := task.CodeOf(err); code != task.CodeInvalid {
 		t.Errorf("without its form: %v", err)

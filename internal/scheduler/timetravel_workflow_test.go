@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -21,7 +22,9 @@ import (
 )
 
 // nightly is the definition of the runs of these tests. Some of its steps fail by chance, once or for good.
-const nightly = `{"params": {"night": {"type": "integer", "required": true}},
+const nightly = head + tail
+
+const head = `{"params": {"night": {"type": "integer", "required": true}},
 	"steps": [
 		{"id": "extract", "task": {
 			"type": "echo", "payload": {"night": "${{ params.night }}"}, "retry": {"max_attempts": 2}}},
@@ -31,10 +34,20 @@ const nightly = `{"params": {"night": {"type": "integer", "required": true}},
 			{"when": "params.night % 2 == 0", "then": ["even"]}, {"then": ["odd"]}]},
 		{"id": "even", "needs": ["choose"], "task": {"type": "echo"}},
 		{"id": "odd", "needs": ["choose"], "task": {"type": "echo"}},
-		{"id": "load", "needs": ["clean", "even", "odd"], "task": {"type": "echo", "retry": {"max_attempts": 1}}}],
+		{"id": "load", "needs": ["clean", "even", "odd"], "task": {"type": "echo", "retry": {"max_attempts": 1}}}`
+
+const tail = `],
 	"on_failure": [{"id": "alert", "task": {"type": "echo"}}],
 	"finally": [{"id": "tidy", "task": {"type": "echo"}}],
 	"output": {"load": "${{ steps.load.state }}"}}`
+
+// patient is nightly with steps that wait.
+const patient = head + `,
+		{"id": "cool", "needs": ["extract"], "wait": {"for": "10m"}},
+		{"id": "paid", "needs": ["cool"], "wait": {"signal": "paid", "timeout": "1h", "on_timeout": "continue"}},
+		{"id": "ok", "needs": ["paid"], "wait": {
+			"approval": {"by": ["ops"]}, "timeout": "1h", "on_timeout": "skip"}},
+		{"id": "ship", "needs": ["ok"], "task": {"type": "echo", "payload": "${{ steps.paid.output }}"}}` + tail
 
 // runOf returns what is in Redis of a run: its own task, what became of its steps, and their tasks.
 func (v *voyage) runOf(ref task.Ref) (own partition.Run, flow *workflow.Flow, run workflow.Run, steps []workflow.Task) {
@@ -70,8 +83,8 @@ func chance(text string, n uint64) uint64 {
 	return h.Sum64() % n
 }
 
-// A run each hour, over the deaths of leaders and outages of Redis: each ends, and ends as its audit says, and no
-// attempt of a step runs twice.
+// A run each hour, over the deaths of leaders and outages of Redis. Its steps wait for a time, a signal and an answer.
+// Each ends, and ends as its audit says, no attempt of a step runs twice, and nothing that a run was told is lost.
 func TestTravel_RunsOfWorkflowsEndAsTheirAuditSays(t *testing.T) {
 	testkit.NotQuick(t)
 	troubles := testkit.Amount(5, 60)
@@ -88,13 +101,20 @@ func TestTravel_RunsOfWorkflowsEndAsTheirAuditSays(t *testing.T) {
 			return lasts, nil
 		})
 		var refs []task.Ref
+		has := &messages{signals: make(map[task.Ref][]string), answers: make(map[string][]workflow.Answer)}
+		goes := func(at time.Time) { // while somebody answers
+			for clock.Until(at) > 0 {
+				v.talks(refs, has)
+				v.pass(min(6*time.Minute, clock.Until(at)))
+			}
+		}
 		for i := range troubles {
 			start := from.Add(time.Duration(i) * 8 * time.Hour)
 			for k := range 8 {
 				ref := task.Ref{Namespace: "default", ID: fmt.Sprintf("night-%d-%d", i, k)}
 				refs = append(refs, ref)
 				payload, err := json.Marshal(map[string]any{
-					"definition": json.RawMessage(nightly), "params": map[string]any{"night": k},
+					"definition": json.RawMessage(patient), "params": map[string]any{"night": k},
 				})
 				testkit.Must(t, err)
 				d := task.Definition{
@@ -105,7 +125,7 @@ func TestTravel_RunsOfWorkflowsEndAsTheirAuditSays(t *testing.T) {
 					testkit.Must(v.t, c.Err)
 				}
 			}
-			v.until(start.Add(3*time.Hour + time.Minute))
+			goes(start.Add(3*time.Hour + time.Minute))
 			switch leader := v.leads(); i % 5 {
 			case 0:
 				v.killed(leader)
@@ -117,14 +137,15 @@ func TestTravel_RunsOfWorkflowsEndAsTheirAuditSays(t *testing.T) {
 				v.trapped(leader, "claim", answerLost)
 			case 4:
 				v.outage(time.Hour)
-				v.until(start.Add(8 * time.Hour))
+				goes(start.Add(8 * time.Hour))
 				continue
 			}
 			v.start()
-			v.until(start.Add(8 * time.Hour))
+			goes(start.Add(8 * time.Hour))
 		}
-		v.pass(8 * time.Hour)
+		goes(clock.Now().Add(8 * time.Hour))
 		v.audited(refs)
+		v.heeded(refs, has)
 		v.ranOnceEach()
 	})
 }

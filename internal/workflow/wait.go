@@ -177,11 +177,17 @@ func (p *planner) wait(i int, until time.Time) {
 	s.Generation++
 	switch w := p.f.nodes[i].Wait; {
 	case w.For > 0:
-		s.Until = s.Since.Add(w.For)
+		s.Until = endOf(s.Since, w.For)
 	case w.Timeout > 0:
-		s.Until = s.Since.Add(w.Timeout)
+		s.Until = endOf(s.Since, w.Timeout)
 	}
 	p.goOn(i)
+}
+
+// endOf returns when a time is over that began at a whole ms: a run keeps whole ms, and nobody waits for less than that
+// time.
+func endOf(since time.Time, d time.Duration) time.Time {
+	return since.Add(d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 // goOn gives a step that waits its verdict, if what it waits for is there, or if it has waited too long.

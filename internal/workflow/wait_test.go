@@ -45,6 +45,21 @@ func TestWait_ForATime(t *testing.T) {
 	s.ends("b=succeeded").next("a=succeeded w=succeeded b=succeeded").ended(task.Succeeded, "")
 }
 
+// Times of a run are whole ms. A step never waits for less than it should, and its audit agrees.
+func TestWait_ForAPartOfAMillisecond(t *testing.T) {
+	t.Parallel()
+	for _, w := range []Wait{
+		{For: 1500 * time.Microsecond}, {Signal: "paid", Timeout: 1001 * time.Microsecond, OnTimeout: TimeoutContinue},
+	} {
+		s := tell(t, workflow(waitStep("w", w)))
+		s.next("w=waiting").looks(2 * time.Millisecond)
+		s.passes(time.Millisecond).next("w=waiting").passes(time.Millisecond).next("w=succeeded").ended(task.Succeeded, "")
+		if found := Audit(s.f, s.r, task.Succeeded, nil); len(found) > 0 {
+			t.Errorf("%+v: the audit says %q", w, found)
+		}
+	}
+}
+
 func TestWait_UntilAMoment(t *testing.T) {
 	t.Parallel()
 	d := workflow(waitStep("w", Wait{Until: "${{ params.at }}"}))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/api/wire"
+	"github.com/dts-sched/dts/internal/workflow"
 )
 
 // ranFlow is a run of a workflow that has succeeded at second 5, and whose only step is the task of twoTries.
@@ -41,6 +42,21 @@ func TestFlowJob_IsJudgedByItsAuditAndTheCallsOfItsSteps(t *testing.T) {
 		"not obeyed, and run again": {func(j *flowJob, _ *flowEvidence, _ *evidence, _ *past) {
 			j.cancels, j.reran = []answered{{}}, true
 		}, ""},
+		"a lost signal": {func(j *flowJob, _ *flowEvidence, _ *evidence, _ *past) {
+			j.given = map[string]bool{"one": true}
+		}, "has not the signal one"},
+		"a signal that was not accepted": {func(j *flowJob, _ *flowEvidence, _ *evidence, _ *past) {
+			j.given = map[string]bool{"one": false}
+		}, ""},
+		"a signal for an attempt that did not begin": {func(j *flowJob, e *flowEvidence, _ *evidence, _ *past) {
+			j.given, e.waiting = map[string]bool{"one": true}, []string{"signal one"}
+		}, ""},
+		"a signal that nobody gave": {func(_ *flowJob, e *flowEvidence, _ *evidence, _ *past) {
+			e.state.Signals = []workflow.Signal{{Name: "one"}}
+		}, "which nobody gave"},
+		"a signal given twice": {func(j *flowJob, e *flowEvidence, _ *evidence, _ *past) {
+			j.given, e.state.Signals = map[string]bool{"one": true}, []workflow.Signal{{Name: "one"}, {Name: "one"}}
+		}, "or twice"},
 		"a step begun twice": {func(_ *flowJob, _ *flowEvidence, s *evidence, _ *past) {
 			s.calls = append(s.calls[:1], called(2, 3, 4, ""), s.calls[1])
 		}, "begun twice"},

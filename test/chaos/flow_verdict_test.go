@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (r *round) judgeFlows(w *workload, file *caseFile) {
 				r.violation("the audit of %s fails: %v", j.id, err)
 				continue
 			}
-			e.state, e.findings = run.Run, findings
+			e.state, e.findings, e.waiting = run.Run, findings, run.Asked
 			e.generations = make(map[string]int, len(run.Steps))
 			for _, s := range run.Steps {
 				e.generations[s.ID] = s.Generation
@@ -52,6 +53,7 @@ type flowEvidence struct {
 	audited     bool // what follows is known
 	state       workflow.Run
 	findings    []string       // of the audit
+	waiting     []string       // what was asked of it, and its leader has not done
 	generations map[string]int // how often each step was released
 }
 
@@ -80,11 +82,29 @@ func (j *flowJob) judge(e flowEvidence, p *past, durable bool) (v verdict) {
 	if !touched {
 		v = append(v, j.judgeCancels(e.run.State)...)
 	}
+	v = append(v, j.judgeSignals(e, touched)...)
 	for id, s := range e.steps {
 		v = append(v, j.judgeStep(s, e.generations[id], touched, p)...)
 		if ended := e.run.FinishedAt; ended != nil && len(p.jumps) == 0 && !touched && s.task != nil &&
 			s.task.FinishedAt != nil && s.task.FinishedAt.After(ended.Time) {
 			v.add("%s ended at %s, its run at %s", s.id, s.task.FinishedAt, ended)
+		}
+	}
+	return v
+}
+
+// judgeSignals: a run has the signals that were accepted, each once, and no others.
+func (j *flowJob) judgeSignals(e flowEvidence, touched bool) (v verdict) {
+	has := make(map[string]bool)
+	for _, s := range e.state.Signals {
+		if _, tried := j.given[s.Name]; !tried || has[s.Name] {
+			v.add("%s has the signal %s, which nobody gave, or twice", j.id, s.Name)
+		}
+		has[s.Name] = true
+	}
+	for name, accepted := range j.given {
+		if waits := slices.Contains(e.waiting, "signal "+name); accepted && !has[name] && !waits && !touched {
+			v.add("%s has not the signal %s, which was accepted", j.id, name)
 		}
 	}
 	return v

@@ -11,6 +11,9 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/wire"
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/workflow"
 	"github.com/dts-sched/dts/internal/workflow/flowtest"
@@ -33,6 +36,9 @@ type flowJob struct {
 	reran    bool       // somebody asked to run it again
 	cancels  []answered // the cancellations that were accepted
 	answers  []span     // requests whose answers told a client something of the run
+
+	signals []string        // for which steps of it wait
+	given   map[string]bool // signals that somebody gave; true: with success
 }
 
 // flowStep is how the task of a step does.
@@ -45,12 +51,20 @@ type flowStep struct {
 // driveFlows is the workload of the client that runs workflows, until ctx ends.
 func (w *workload) driveFlows(ctx context.Context, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 200))
+	data, err := store.Open(ctx, store.Options{DB: w.db})
+	if err != nil {
+		w.t.Errorf("no run of a workflow is played: %v", err)
+		return
+	}
+	told := control.New(control.Options{Store: data, Queues: queue.New(queue.Options{DB: w.db})})
 	for n := 0; clock.Sleep(ctx, time.Duration(random.Int64N(int64(2*flowPace)))) == nil; n++ {
 		var j *flowJob
 		if len(w.flows) > 0 {
 			j = w.flows[len(w.flows)-1-random.IntN(min(len(w.flows), 8))]
 		}
-		switch chance := random.IntN(12); {
+		switch chance := random.IntN(16); {
+		case chance >= 12 && j != nil:
+			w.answerFlow(ctx, told, random, j)
 		case chance < 6 || j == nil:
 			w.submitFlow(random, fmt.Sprintf("flow-%03d", n))
 		case chance < 8:
@@ -72,7 +86,7 @@ func (w *workload) driveFlows(ctx context.Context, seed uint64) {
 
 // submitFlow submits a run of a random workflow.
 func (w *workload) submitFlow(random *rand.Rand, id string) {
-	j := &flowJob{id: id, steps: make(map[string]flowStep)}
+	j := &flowJob{id: id, steps: make(map[string]flowStep), given: make(map[string]bool)}
 	definition, err := text.Encode(w.newFlow(random, j))
 	if err != nil {
 		w.t.Errorf("%s: %v", id, err)
@@ -91,11 +105,15 @@ func (w *workload) submitFlow(random *rand.Rand, id string) {
 	j.accepted, j.answers = true, append(j.answers, span{shown.CreatedAt.Time, shown.CreatedAt.Time})
 }
 
-// newFlow returns a workflow whose tasks call the handlers, and notes in j what these do.
+// newFlow returns a workflow whose tasks call the handlers, and notes in j what these do. None of its steps waits for
+// long.
 func (w *workload) newFlow(random *rand.Rand, j *flowJob) workflow.Definition {
-	d := flowtest.Any(random, flowSteps)
+	d := flowtest.AnyThatWaits(random, flowSteps)
 	for _, steps := range [][]workflow.Step{d.Steps, d.OnFailure, d.Finally} {
 		for i, s := range steps {
+			if s.Wait != nil {
+				j.waits(s.Wait, time.Duration(1+random.IntN(2000))*time.Millisecond)
+			}
 			if s.Task == nil {
 				continue
 			}
@@ -121,6 +139,61 @@ func (w *workload) newFlow(random *rand.Rand, j *flowJob) workflow.Definition {
 		}
 	}
 	return d
+}
+
+// waits shortens a wait, and notes its signal.
+func (j *flowJob) waits(w *workflow.Wait, timeout time.Duration) {
+	w.For /= 6 // of up to 3 s
+	if w.Signal != "" || w.Approval != nil {
+		w.Timeout = timeout
+	}
+	if w.Signal != "" {
+		j.signals = append(j.signals, w.Signal)
+	}
+}
+
+// answerFlow gives a run a signal, or answers an approval of it.
+func (w *workload) answerFlow(ctx context.Context, told *control.Control, random *rand.Rand, j *flowJob) {
+	who := control.Caller{Namespace: task.DefaultNamespace}
+	during := span{from: time.Now()}
+	var err error
+	if len(j.signals) > 0 && random.IntN(2) == 0 {
+		name := j.signals[random.IntN(len(j.signals))]
+		_, err = told.SignalRun(ctx, who, j.id, name, fmt.Appendf(nil, `{"n":%d}`, random.IntN(3)))
+		j.given[name] = j.given[name] || err == nil
+	} else {
+		err = answerAny(ctx, told, who, random, j.id)
+	}
+	during.until = time.Now()
+	switch code := task.CodeOf(err); {
+	case err == nil:
+		j.answers = append(j.answers, during)
+	case ctx.Err() != nil, code == task.CodeUnavailable, code == task.CodeNotRunning:
+	case code == workflow.CodeSignalGiven, code == workflow.CodeStepNotWaiting:
+	case code == task.CodeTaskNotFound && (!j.accepted || w.past.wasFull() || w.past.mayHaveLost(j.id)):
+	default:
+		w.violation("%s, which was accepted, takes no signal and no answer: %v", j.id, err)
+	}
+}
+
+// answerAny answers the first approval of a run that waits.
+func answerAny(ctx context.Context, told *control.Control, who control.Caller, random *rand.Rand, id string) error {
+	run, err := told.GetRun(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	for _, s := range run.Steps {
+		switch {
+		case s.State != workflow.Waiting || s.Wait.Approval == nil:
+			continue
+		case random.IntN(3) == 0:
+			_, err = told.RejectStep(ctx, who, id, s.ID, "bad")
+		default:
+			_, err = told.ApproveStep(ctx, who, id, s.ID, control.Reply{})
+		}
+		return err
+	}
+	return nil
 }
 
 func (w *workload) cancelFlow(j *flowJob) {

@@ -16,6 +16,7 @@ const (
 	Forget
 	Retry
 	Cancel
+	Signal
 	AcquireLease
 	RenewLease
 	ReleaseLease
@@ -48,7 +49,7 @@ const (
 
 func (s Script) String() string {
 	return [...]string{
-		"", "create", "forget", "retry", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim",
+		"", "create", "forget", "retry", "cancel", "ask_run", "acquire_lease", "renew_lease", "release_lease", "claim",
 		"look_after", "take_back", "reap", "follow", "due_schedules", "fire", "advance", "enqueue", "recall",
 		"tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish",
 		"restore", "read_tasks", "read_outbox", "read_flow", "read_steps",
@@ -63,7 +64,7 @@ func (s Script) ofLeader() bool { return s >= Claim && s <= Advance }
 
 // ofTask reports whether a script reads a task.
 func (s Script) ofTask() bool {
-	return s >= Claim && s <= FollowUp || s >= Begin && s <= ReadOutbox || s >= Create && s <= Cancel
+	return s >= Claim && s <= FollowUp || s >= Begin && s <= ReadOutbox || s >= Create && s <= Signal
 }
 
 // Call is a call of a script. What a script does not need is zero.
@@ -93,7 +94,7 @@ func (c Call) String() string {
 		return fmt.Sprintf("%s (ticks %d to %d)", text, c.Plan.Cursor+1, c.Plan.Upto)
 	case c.Script == Claim && c.Task == noTask:
 		return text + " (no room)"
-	case c.Script < Claim && c.Script > Cancel, c.Script == LookAfter, c.Script == DueSchedules, c.Script == Advance,
+	case c.Script < Claim && c.Script > Signal, c.Script == LookAfter, c.Script == DueSchedules, c.Script == Advance,
 		c.Script >= ReadFlow:
 		return text
 	}

@@ -30,7 +30,7 @@ var states = map[TaskState]task.State{
 func (w *world) call(c Call, modelled Reply) Reply {
 	w.t.Helper()
 	switch c.Script {
-	case Create, Cancel, Forget, Retry:
+	case Create, Cancel, Signal, Forget, Retry:
 		return w.callClient(c)
 	case AcquireLease, RenewLease, ReleaseLease:
 		return w.callLease(c)
@@ -80,6 +80,8 @@ func (w *world) callClient(c Call) Reply {
 		return w.callForget(ref)
 	case Retry:
 		return w.callRetry(c)
+	case Signal:
+		return w.callSignal(ref)
 	}
 	k := w.Layout.Keys
 	_, err := redisx.Run(w.ctx, w.DB, lua.Cancel{

@@ -23,6 +23,7 @@ type Class struct {
 	Stamp, Cursor      match // of the delivery, and of the schedule
 	Room               bool  // another task waits on the wheel
 	Live, Waits, Empty bool  // of a schedule: a task is live, a tick waits, and the plan is only about such
+	Noted, Given       bool  // of the signal: it is noted, as a leader has read it or as it is, and the run has it
 	Steps              [maxSteps]stepClass
 }
 
@@ -77,8 +78,12 @@ func (m *Model) classOf(before *State, e Event, reply Reply, after *State) Class
 		Fenced: c.Script.ofLeader() && before.Redis.stale(c.Fence),
 	}
 	class.found(&before.Redis, c, m.Ticks > 0)
+	if c.Script == Signal || c.Script == Retry {
+		class.Noted, class.Given = before.Redis.Noted, before.Redis.Flow.Given
+	}
 	if c.Script == Advance {
 		class.State, class.Owed, class.Cancel = c.Read.Own.State, c.Read.Told, c.Read.Own.Cancel
+		class.Noted, class.Given = c.Read.Noted, c.Read.Flow.Given
 		for i := range m.Steps {
 			from, to := &before.Redis.Flow.Steps[i], &after.Redis.Flow.Steps[i]
 			class.Steps[i] = stepClass{

@@ -271,6 +271,8 @@ func (m *Model) seen(s *State, before *Redis, c Call, reply Reply) {
 		m.released(s, before)
 	case c.Script == Cancel && m.isOwn(c.Task) && s.Redis.Told:
 		s.Seen.Asked = s.Redis.Tasks[c.Task].Attempt
+	case c.Script == Signal && reply.Refused == "":
+		s.Seen.Signaled = true
 	}
 }
 

@@ -18,11 +18,13 @@ var (
 		{size: Size{Steps: 2, Attempts: 1, Leaders: 1, Workers: 1}},
 		{size: Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true}},
 		{size: Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Retries: true}},
+		{size: Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Signals: true}},
 		{size: Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 2}, lost: lostSteps},
 	}
 	largeRuns = []search{
 		{size: Size{Steps: 2, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true}},
 		{size: Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Retries: true}},
+		{size: Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Retries: true, Signals: true}},
 		{size: Size{Steps: 1, Attempts: 2, Leaders: 1, Workers: 1}},
 		{size: Size{Steps: 1, Attempts: 1, Leaders: 2, Workers: 1}},
 		{size: Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Copies: true}},

@@ -62,6 +62,7 @@ var withoutGuards = []struct {
 	{AdvanceAttempts, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true, Lag: 2}, Agreed},
 	{AdvanceRuns, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 1}, Agreed},
 	{AdvanceOwn, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Cancels: true}, Kept},
+	{AdvanceAsked, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Signals: true}, Kept},
 	{AdvanceTakes, Size{Steps: 2, Attempts: 1, Leaders: 1, Workers: 1, Apart: true}, Followed},
 	{AdvanceFrees, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1}, Ends},
 	{ReleaseExisting, Size{Steps: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5}, OneTask},

@@ -65,6 +65,9 @@ func (m *Model) clientCalls(t *Task, task uint8) (all []Request) {
 	if m.Cancels {
 		all = append(all, Request{Call: Call{Script: Cancel, Task: task}})
 	}
+	if m.Signals && m.isOwn(task) {
+		all = append(all, Request{Call: Call{Script: Signal, Task: task}})
+	}
 	if m.Forgets {
 		all = append(all, Request{Call: Call{Script: Forget, Task: task}})
 	}

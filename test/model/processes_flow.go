@@ -35,7 +35,7 @@ func (m *Model) planned(r *FlowRead) Flow {
 	if f.Ended {
 		return f
 	}
-	f.Cancelled = f.Cancelled || r.Own.Cancel
+	f.Cancelled, f.Given = f.Cancelled || r.Own.Cancel, f.Given || r.Noted
 	f.Ended = true
 	for i := range m.Steps {
 		m.proceed(&f, i, r.Steps[i])
@@ -63,8 +63,11 @@ func (m *Model) begins(f *Flow, attempt uint8) {
 func (m *Model) proceed(f *Flow, i int, read StepRead) {
 	step := &f.Steps[i]
 	need := StepSucceeded
-	if i > 0 && !m.Apart {
+	switch {
+	case i > 0 && !m.Apart:
 		need = f.Steps[i-1].State
+	case i == 0 && m.Signals && !f.Given:
+		need = Blocked
 	}
 	switch {
 	case step.State == Open:

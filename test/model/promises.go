@@ -275,7 +275,8 @@ func (m *Model) ledgerHolds(before, after *State) bool {
 func (m *Model) settled(s *State) bool {
 	for i := range m.tasks() {
 		t := &s.Redis.Tasks[i]
-		if t.State != None && !t.State.Final() || t.Follow.owes() || t.State.Final() && t.Follow.Marked {
+		waits := m.Signals && m.isOwn(uint8(i)) && t.State == Running && !s.Seen.Signaled // nobody has to give the signal
+		if t.State != None && !t.State.Final() && !waits || t.Follow.owes() || t.State.Final() && t.Follow.Marked {
 			return false
 		}
 		for _, d := range t.Deliveries {
@@ -344,6 +345,7 @@ const (
 	AdvanceAttempts  Guard = "advance compares the attempts of the tasks whose ends it takes from the outbox"
 	AdvanceRuns      Guard = "advance compares the runs of the tasks whose ends it takes from the outbox"
 	AdvanceOwn       Guard = "advance compares the own task of the run"
+	AdvanceAsked     Guard = "advance compares what was asked of the run"
 	AdvanceTakes     Guard = "advance removes from the outbox only what the leader has read"
 	AdvanceFrees     Guard = "the end of a run removes the marks of its steps"
 	ReleaseExisting  Guard = "advance leaves the task of a step that is there"

@@ -14,6 +14,7 @@ func (m *Model) brokenByRun(before, after *State) noted {
 		broken.note(Followed, step.State == Open && t.State.Final() && !t.Follow.Owed[t.Attempt].has(t.State))
 	}
 	broken.note(Agreed, !m.endedAlike(own, f))
+	broken.note(Kept, after.Seen.Signaled && !after.Redis.Noted && !f.Given)
 	broken.note(Asked, f.Cancelled && after.Seen.Asked != f.Attempt)
 	return broken
 }

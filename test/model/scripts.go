@@ -15,7 +15,7 @@ func (m *Model) has(g Guard) bool { return m.Without != g && m.Besides != g }
 type script func(m *Model, s *State, c Call) Reply
 
 var scripts = [numScripts]script{
-	Create: (*Model).create, Forget: (*Model).forget, Retry: (*Model).retry, Cancel: (*Model).cancel,
+	Create: (*Model).create, Forget: (*Model).forget, Retry: (*Model).retry, Cancel: (*Model).cancel, Signal: (*Model).signal,
 	AcquireLease: (*Model).acquireLease, RenewLease: (*Model).renewLease, ReleaseLease: (*Model).releaseLease,
 	Claim: (*Model).claim, LookAfter: (*Model).lookAfter, TakeBackScript: (*Model).takeBack, ReapScript: (*Model).reap,
 	DueSchedules: (*Model).dueSchedules, Fire: (*Model).fire, Advance: (*Model).advance,

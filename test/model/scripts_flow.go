@@ -10,6 +10,19 @@ func (m *Model) ownTask(s *State) *Task {
 	return &s.Redis.Tasks[m.Steps]
 }
 
+// signal notes a signal for the run, which gets it once it has begun. One that is noted, or that the run has, is noted
+// again.
+func (m *Model) signal(s *State, c Call) Reply {
+	switch t := &s.Redis.Tasks[c.Task]; {
+	case t.State == None:
+		return refused(lua.CodeNotFound)
+	case t.State.Final():
+		return refused(lua.CodeState)
+	}
+	s.Redis.Told, s.Redis.Noted = true, true
+	return Reply{}
+}
+
 // readFlow reads of the outbox whether something was asked of the run, and the oldest end of each step.
 func (m *Model) readFlow(s *State, _ Call) Reply {
 	r := FlowRead{Reading: ReadRun, Told: s.Redis.Told}
@@ -23,7 +36,7 @@ func (m *Model) readFlow(s *State, _ Call) Reply {
 // readSteps reads the run, and the tasks of the steps that have ended by the outbox.
 func (m *Model) readSteps(s *State, c Call) Reply {
 	r, own := c.Read, m.ownTask(s)
-	r.Reading, r.Flow = ReadAll, s.Redis.Flow
+	r.Reading, r.Flow, r.Noted = ReadAll, s.Redis.Flow, s.Redis.Noted
 	r.Own = OwnRead{own.State, own.end(), own.Cancel}
 	for i := range m.Steps {
 		if step, t := &r.Steps[i], &s.Redis.Tasks[i]; step.Told != None {
@@ -51,7 +64,7 @@ func (m *Model) advance(s *State, c Call) Reply {
 		r.Told = r.Told && !read.Told && m.has(AdvanceTakes)
 		return Reply{}
 	}
-	r.Told = false
+	r.Told, r.Noted = false, false
 	m.carryOn(s, read)
 	return Reply{}
 }
@@ -104,6 +117,9 @@ func (o *OwnRead) goesOn() bool {
 func (m *Model) finds(s *State, read *FlowRead) bool {
 	own := m.ownTask(s)
 	if m.has(AdvanceOwn) && read.Own != (OwnRead{own.State, own.end(), own.Cancel}) {
+		return false
+	}
+	if m.has(AdvanceAsked) && read.Noted != s.Redis.Noted {
 		return false
 	}
 	for i := range m.Steps {

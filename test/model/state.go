@@ -208,6 +208,7 @@ type Flow struct {
 	Cursor    ID    // differs in all texts
 	Attempt   uint8 // with which attempt of its own task the run has begun; 0: it has not
 	Cancelled bool
+	Given     bool // the run has the signal
 	Steps     [maxSteps]StepRun
 	Ended     bool
 }
@@ -218,6 +219,7 @@ type Redis struct {
 	Schedule Schedule
 	Flow     Flow
 	Told     bool // the outbox says that somebody has asked something of the run
+	Noted    bool // the signal is noted, and no plan has given it to the run
 	Lease    Lease
 }
 
@@ -302,6 +304,7 @@ type FlowRead struct {
 	Reading Reading
 	Flow    Flow
 	Told    bool
+	Noted   bool
 	Own     OwnRead
 	Steps   [maxSteps]StepRead
 }
@@ -364,6 +367,7 @@ type Witness struct {
 	Followed [maxTasks][maxAttempts + 1]bool // the follow-up of the end with that attempt was created
 	Released [maxSteps]uint8                 // the last generation for which the task of the step was made, or run again
 	Asked    uint8                           // the last attempt of the run that somebody has cancelled as it ran
+	Signaled bool                            // a client was told that the run gets the signal
 }
 
 // State is one state of the whole.
@@ -407,6 +411,7 @@ type Size struct {
 	Follow   bool // a task follows each end of every other one
 	Steps    int  // of a run of a workflow, which clients cancel with Cancels, and run again with Retries
 	Apart    bool // no step needs another one; else each needs the one before
+	Signals  bool // the first step needs one that waits for a signal, which clients give
 }
 
 // tasks is how many tasks there can be.

@@ -39,11 +39,25 @@ func (w *world) submitRun() {
 		w.refs[i] = run.Step(s.ID)
 	}
 	w.refs[w.m.Steps] = run
+	if w.m.Signals {
+		d.Steps[0].Needs = []string{"paid"}
+		d.Steps = append(d.Steps, workflow.Step{ID: "paid", Wait: &workflow.Wait{Signal: "paid"}}) // no task, so the last one
+	}
 	var err error
 	w.flow, err = workflow.Compile(d)
 	testkit.Must(w.t, err)
 	w.reads = make(map[FlowRead]flowRead)
 	w.Create(task.Definition{Ref: run, Type: task.WorkflowType, Queue: task.WorkflowQueue})
+}
+
+// callSignal gives the run the signal.
+func (w *world) callSignal(run task.Ref) Reply {
+	w.t.Helper()
+	given := workflow.Ask{Do: workflow.DoSignal, Signal: &workflow.Signal{Name: "paid", Data: []byte("1")}}
+	_, err := redisx.Run(w.ctx, w.DB, lua.AskRun{
+		States: w.keys().States(), Member: run, Ask: given.Encode(w.flow), Early: true, Wake: w.WakeOf(run),
+	})
+	return Reply{Refused: w.code(err)}
 }
 
 // callFlow reads what a leader reads of the run, or carries the run on as package workflow plans it.
@@ -102,6 +116,7 @@ func (w *world) callReadSteps(c Call, modelled FlowRead) Reply {
 	testkit.Must(w.t, err)
 	read := flowRead{w.reads[c.Read].entries, runs[0]}
 	w.reads[modelled] = read
+	modelled.Noted = read.run.Asks != ""
 	reply := modelled // but for what is compared here; the rest are ids, or compared as what is in Redis
 	own := read.run.Task
 	reply.Own.State, reply.Own.End.Attempt = stateOf(own.State), uint8(own.Attempt)
@@ -138,7 +153,7 @@ func (w *world) planned(read flowRead) partition.RunWrite {
 	}
 	var free []task.Ref
 	for i, s := range p.Run.Steps {
-		if s.Generation == 0 {
+		if s.Generation == 0 || !w.flow.HasTask(i) {
 			continue
 		}
 		if free = append(free, w.refs[i]); write.Begin && own.Attempt > 1 && !released(i) {
@@ -168,6 +183,13 @@ func (w *world) plan(write *partition.RunWrite) workflow.Plan {
 	if !own.CancelRequested.IsZero() {
 		in.Asks = []workflow.Ask{{Do: workflow.DoCancel}}
 	}
+	for line := range strings.Lines(write.Run.Asks) {
+		ask, ok := w.flow.ParseAsk(strings.TrimSuffix(line, "\n"))
+		if !ok {
+			w.t.Fatalf("the run is asked for %q", line)
+		}
+		in.Asks = append(in.Asks, ask)
+	}
 	steps := write.Run.Steps
 	for {
 		for _, step := range steps {
@@ -194,6 +216,7 @@ type seenFlow struct {
 	Attempt          int
 	Cancelled, Ended bool
 	Told             bool
+	Noted, Given     bool // the signal
 	Steps            []seenStep
 }
 
@@ -210,7 +233,10 @@ var stepStates = map[StepState]string{
 
 // expectedFlow is the run as the model has it.
 func (w *world) expectedFlow(r *Redis) seenFlow {
-	f := seenFlow{Attempt: int(r.Flow.Attempt), Cancelled: r.Flow.Cancelled, Ended: r.Flow.Ended, Told: r.Told}
+	f := seenFlow{
+		Attempt: int(r.Flow.Attempt), Cancelled: r.Flow.Cancelled, Ended: r.Flow.Ended, Told: r.Told,
+		Noted: r.Noted, Given: r.Flow.Given,
+	}
 	for _, s := range r.Flow.Steps[:w.m.Steps] {
 		f.Steps = append(f.Steps, seenStep{stepStates[s.State], int(s.Generation), s.Stopping})
 	}
@@ -230,7 +256,9 @@ func (w *world) realFlow(now int64) seenFlow {
 	f := seenFlow{Attempt: r.Attempt, Cancelled: r.Cancelled, Ended: r.Phase == workflow.PhaseEnded}
 	at := read(w, w.DB.ZScore(w.ctx, string(w.keys().Outbox()), "plan "+run))
 	f.Told = at > 0 && int64(at) <= now
-	for _, s := range r.Steps {
+	_, f.Given = r.IsGiven("paid")
+	f.Noted = read(w, w.DB.HGet(w.ctx, string(w.keys().Asks()), run)) != ""
+	for _, s := range r.Steps[:w.m.Steps] {
 		state := string(s.State)
 		switch verdict := workflow.Verdict(s.State); {
 		case verdict == workflow.UpstreamFailed, verdict == workflow.Cancelled && s.Released == 0:

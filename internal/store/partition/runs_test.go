@@ -359,28 +359,120 @@ func TestAdvance_HasAStepBeginAgain(t *testing.T) {
 	}
 }
 
-// Only a run that runs can be asked for something.
+// Only a run that runs can be asked for something. Of a run that has not begun, that is possible early only. One that
+// is queued can be planned.
 func TestAskRun_RefusesWhatDoesNotRun(t *testing.T) {
 	t.Parallel()
-	f := newFlow(t)
-	if err := f.Tasks.AskRun(f.Ctx, f.run, "pause"); task.CodeOf(err) != task.CodeNotRunning {
-		t.Errorf("a run that waits: %v", err)
+	const none, early, refused = "", true, false // refused: what is not early
+	states := []struct {
+		name  string
+		enter func(f *flow)
+		takes map[bool]bool // by early
+		plans bool          // without an ask
+	}{
+		{"scheduled", func(*flow) {}, map[bool]bool{early: true, refused: false}, false},
+		{"queued", func(f *flow) { f.Claim(f.run) }, map[bool]bool{early: true, refused: false}, true},
+		{"running", func(f *flow) { f.begin() }, map[bool]bool{early: true, refused: true}, true},
+		{"failed", func(f *flow) { f.begin(); f.end() }, map[bool]bool{early: false, refused: false}, false},
+		{"to begin again", func(f *flow) {
+			f.begin()
+			f.end()
+			_, err := f.Tasks.Retry(f.Ctx, f.run)
+			testkit.Must(f.t, err)
+		}, map[bool]bool{early: true, refused: false}, false},
 	}
+	for _, c := range states {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFlow(t)
+			c.enter(f)
+			ask := map[bool]func(string) error{
+				true:  func(line string) error { return f.Tasks.AskEarly(f.Ctx, f.run, line) },
+				false: func(line string) error { return f.Tasks.AskRun(f.Ctx, f.run, line) },
+			}
+			for isEarly, takes := range c.takes {
+				testkit.Must(t, f.DB.Del(f.Ctx, string(f.KeysOf(f.run).Asks()), string(f.KeysOf(f.run).Outbox())).Err())
+				want := map[bool]string{true: "signal {}\n", false: none}[takes]
+				err := ask[isEarly]("signal {}")
+				if takes != (err == nil) || err != nil && task.CodeOf(err) != task.CodeNotRunning {
+					t.Errorf("early: %t: %v", isEarly, err)
+				}
+				same(t, want, f.read().Asks)
+				if told := slices.Contains(f.outbox(), "plan default:etl"); told != takes {
+					t.Errorf("early: %t: the leader is told: %t", isEarly, told)
+				}
+			}
+			if err := f.Tasks.AskRun(f.Ctx, f.run, none); c.plans != (err == nil) {
+				t.Errorf("to be planned only: %v", err)
+			}
+		})
+	}
+	f := newFlow(t)
 	unknown := task.Ref{Namespace: task.DefaultNamespace, ID: "unknown"}
-	if err := f.Tasks.AskRun(f.Ctx, unknown, "pause"); task.CodeOf(err) != task.CodeTaskNotFound {
+	if err := f.Tasks.AskEarly(f.Ctx, unknown, "pause"); task.CodeOf(err) != task.CodeTaskNotFound {
 		t.Errorf("an unknown run: %v", err)
 	}
+}
+
+// end ends the run.
+func (f *flow) end() {
+	f.t.Helper()
+	w := partition.RunWrite{
+		Run: f.read(), Text: "ended", End: &partition.RunEnd{State: task.Failed, Kept: time.Now().Add(time.Hour)},
+	}
+	if !f.advance(w) {
+		f.t.Fatal("the end was not written")
+	}
+}
+
+// The newest pause or resume counts, and of signals and answers the first one: it keeps its place if it comes again.
+func TestAskRun_NotesEachLineOnce(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
 	f.begin()
 	for asks, want := range map[string]string{
-		"pause, pause":                 "pause\n",
-		"pause, resume, pause":         "resume\npause\n", // the newest counts
-		"pause, resume, cancel, pause": "resume\ncancel\npause\n",
+		"pause, pause":                    "pause\n",
+		"pause, resume, pause":            "resume\npause\n",
+		"pause, resume, rerun, pause":     "resume\nrerun\npause\n",
+		"signal a, signal b, signal a":    "signal a\nsignal b\n",
+		"answer a, answer b, answer a":    "answer a\nanswer b\n",
+		"signal ab, signal a, signal ab":  "signal ab\nsignal a\n",
+		"pause, signal a, pause":          "signal a\npause\n",
+		"signal %a, signal b, signal %a":  "signal %a\nsignal b\n",
+		"signal a, pause, resume, answer": "signal a\npause\nresume\nanswer\n",
 	} {
 		for ask := range strings.SplitSeq(asks, ", ") {
 			testkit.Must(t, f.Tasks.AskRun(f.Ctx, f.run, ask))
 		}
 		same(t, want, f.read().Asks)
 		testkit.Must(t, f.DB.Del(f.Ctx, string(f.KeysOf(f.run).Asks())).Err())
+	}
+}
+
+// What a leader does not do is bounded, and nothing of what is too much is noted.
+func TestAskRun_RefusesTooMuch(t *testing.T) {
+	t.Parallel()
+	const limit = 256 << 10
+	f := newFlow(t)
+	asks := string(f.KeysOf(f.run).Asks())
+	for _, c := range []struct {
+		before, ask int // bytes
+		takes       bool
+	}{{0, limit, true}, {0, limit + 1, false}, {limit - 10, 10, true}, {limit - 10, 11, false}, {limit, 1, false}} {
+		before := strings.Repeat("y", c.before)
+		testkit.Must(t, f.DB.HSet(f.Ctx, asks, f.run.String(), before).Err())
+		testkit.Must(t, f.DB.Del(f.Ctx, string(f.KeysOf(f.run).Outbox())).Err())
+		err := f.Tasks.AskEarly(f.Ctx, f.run, strings.Repeat("x", c.ask))
+		if c.takes {
+			testkit.Must(t, err)
+			continue
+		}
+		if task.CodeOf(err) != task.CodeUnavailable || !strings.Contains(err.Error(), "much was asked of run") {
+			t.Errorf("%d bytes behind %d: %v", c.ask, c.before, err)
+		}
+		if got := f.read().Asks; got != before || len(f.outbox()) > 0 {
+			t.Errorf("%d bytes are asked of it, not %d, and the outbox has %q", len(got), c.before, f.outbox())
+		}
 	}
 }
 
@@ -402,4 +494,20 @@ func TestRerun_ForgetsWhatAnEarlierOneWasAskedFor(t *testing.T) {
 	_, err = f.Tasks.RerunIn(f.Ctx, f.run, "rerun", time.Time{})
 	testkit.Must(t, err)
 	same(t, "rerun\n", f.read().Asks)
+}
+
+// A signal that was given to a run that was cancelled before it began is there when it begins after all.
+func TestRerun_KeepsSignals(t *testing.T) {
+	t.Parallel()
+	f := newFlow(t)
+	for _, ask := range []string{"pause", "signal b", "answer c", "signal a"} {
+		testkit.Must(t, f.Tasks.AskEarly(f.Ctx, f.run, ask))
+	}
+	for _, ask := range []string{"rerun", "rerun load"} {
+		_, err := f.Tasks.Cancel(f.Ctx, f.run, "")
+		testkit.Must(t, err)
+		_, err = f.Tasks.RerunIn(f.Ctx, f.run, ask, time.Time{})
+		testkit.Must(t, err)
+		same(t, "signal b\nsignal a\n"+ask+"\n", f.read().Asks)
+	}
 }
