@@ -179,6 +179,8 @@ type QueueFacts struct {
 	Oldest  time.Time // when the first of them was due; zero for none
 	Pending int       // deliveries that wait for a worker
 	Lanes   []Lane    // of the waiting tasks, those that wait by their type
+	Kinds   []Kind    // of the waiting tasks, those that have limits or go to certain nodes
+	Unread  int       // waiting tasks with other limits, or for other nodes, that were not looked at
 	Unled   []int     // partitions with waiting tasks that nobody leads
 
 	PausedOfNodes  []string // those of the queues of nodes that somebody has paused, in one of asynq's tools

@@ -46,12 +46,10 @@ func (f TaskFacts) limited() (all []Reason) {
 				cost, l.of(), l.Rule.Slots, l.Held, l.holders(f.Task.Ref))
 			r.Do = "Wait until enough are free, or raise it: " + l.raise("slots", "N")
 		case l.Rule.Slots > 0 && l.Held >= l.Rule.Slots:
-			r.Detail = fmt.Sprintf("Each of the %d slots of the limit %s is in use%s.",
-				l.Rule.Slots, l.of(), l.holders(f.Task.Ref))
-			r.Do = "Wait for one of them, or raise it: " + l.raise("slots", "N")
+			r.Detail, r.Do = l.full(f.Task.Ref)
 		case cost > 1 && l.Token.After(f.Now):
-			r.Detail = fmt.Sprintf("The limit %s gives %d tokens in %s, and this task needs %d: they are there at %s.",
-				l.of(), l.Rule.Rate, task.FormatDuration(l.Rule.Per), cost, moment(l.Token))
+			r.Detail = fmt.Sprintf("The limit %s gives %s in %s, and this task needs %d: they are there at %s.",
+				l.of(), counted(l.Rule.Rate, "token"), task.FormatDuration(l.Rule.Per), cost, moment(l.Token))
 			r.Do = "Wait, or raise it: " + l.raise("rate", "N")
 		case l.Token.After(f.Now):
 			r.Detail = fmt.Sprintf("The limit %s lets %s of its tasks start: the next one may at %s.",
@@ -65,14 +63,42 @@ func (f TaskFacts) limited() (all []Reason) {
 	return all
 }
 
+// full says that each slot is in use. A limit that was lowered has fewer slots than are in use.
+func (l Limit) full(of task.Ref) (detail, do string) {
+	over := l.Held - l.Rule.Slots
+	do = "Wait for one of them, or raise it: " + l.raise("slots", "N")
+	switch {
+	case over > 0:
+		detail = fmt.Sprintf("The limit %s has %s, and %d are in use%s.", l.of(),
+			counted(l.Rule.Slots, "slot"), l.Held, l.holders(of))
+		do = fmt.Sprintf("Wait until %d of the %d are free again, or raise it: %s", over+1, l.Held, l.raise("slots", "N"))
+	case l.Rule.Slots == 1:
+		detail = fmt.Sprintf("The only slot of the limit %s is in use%s.", l.of(),
+			strings.Replace(l.holders(of), "such as", "by", 1))
+		do = "Wait until it is free, or raise it: " + l.raise("slots", "N")
+	default:
+		detail = fmt.Sprintf("Each of the %d slots of the limit %s is in use%s.", l.Rule.Slots, l.of(), l.holders(of))
+	}
+	return detail, do
+}
+
+// counted is "1 slot" or "5 slots".
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // tooDear says that a task of that cost can never start, and what would be right.
 func (l Limit) tooDear(ref task.Ref, cost int) (detail, do string) {
-	has, flag, most := "slots", "slots", l.Rule.Slots
+	flag, most := "slots", l.Rule.Slots
+	has := counted(most, "slot")
 	if most == 0 || cost <= most {
-		has, flag, most = "tokens at most", "burst", l.Rule.Tokens()
+		flag, most = "burst", l.Rule.Tokens()
+		has = counted(most, "token") + " at most"
 	}
-	detail = fmt.Sprintf("The task has the cost %d, and the limit %s has %d %s: it can never start.",
-		cost, l.of(), most, has)
+	detail = fmt.Sprintf("The task has the cost %d, and the limit %s has %s: it can never start.", cost, l.of(), has)
 	do = fmt.Sprintf("Change the task: %s task change %s --cost %d. Or raise the limit: %s",
 		ctl(ref), ref.ID, most, l.raise(flag, strconv.Itoa(cost)))
 	return detail, do

@@ -54,6 +54,34 @@ func TestLimited_CountsTheCost(t *testing.T) {
 	}
 }
 
+// A limit that was lowered has fewer slots than are in use: one more than the surplus must become free.
+func TestLimited_CountsWhatMustBecomeFree(t *testing.T) {
+	t.Parallel()
+	var holders []task.Ref
+	for _, id := range []string{"k1", "k2", "k3"} {
+		holders = append(holders, task.Ref{Namespace: "default", ID: id})
+	}
+	for _, c := range []struct {
+		slots, held int
+		detail, do  string
+	}{
+		{1, 3, "The limit key:a has 1 slot, and 3 are in use, such as k1, k2, k3.", "Wait until 3 of the 3 are free"},
+		{2, 3, "The limit key:a has 2 slots, and 3 are in use", "Wait until 2 of the 3 are free again"},
+		{3, 3, "Each of the 3 slots of the limit key:a is in use, such as k1, k2, k3.", "Wait for one of them"},
+		{1, 1, "The only slot of the limit key:a is in use, by k1.", "Wait until it is free"},
+	} {
+		f := TaskFacts{}
+		f.Task.Ref = task.Ref{Namespace: "default", ID: "b"}
+		f.Limits = []Limit{{
+			Name: "key:a", Of: "key:a", Rule: limit.Rule{Slots: c.slots}, Held: c.held, Holders: holders[:c.held],
+		}}
+		got := f.limited()
+		if len(got) != 1 || !strings.HasPrefix(got[0].Detail, c.detail) || !strings.HasPrefix(got[0].Do, c.do) {
+			t.Errorf("%d of %d slots: %+v, want %q and %q", c.held, c.slots, got, c.detail, c.do)
+		}
+	}
+}
+
 // The command that raises a limit keeps what else the limit allows, and does not raise that of other keys.
 func TestLimit_IsRaisedAlone(t *testing.T) {
 	t.Parallel()

@@ -47,9 +47,9 @@ func (f TaskFacts) unmatched() []Reason {
 	reason := Reason{Code: NoNode, Do: f.giveLabels(fit)}
 	switch {
 	case len(able) == 0:
-		reason.Detail = fmt.Sprintf("No living node takes tasks of type %q from the queue %q.", f.Type, f.Queue)
+		reason.Detail = fmt.Sprintf("No living node takes tasks%s from the queue %q.", f.ofType(), f.Queue)
 	case fit.Match == 0:
-		reason.Detail = fmt.Sprintf("Of the nodes that take tasks of type %q from the queue %q, %s.", f.Type, f.Queue, fit)
+		reason.Detail = fmt.Sprintf("Of the nodes that take tasks%s from the queue %q, %s.", f.ofType(), f.Queue, fit)
 	case f.tooSmall(r) != nil:
 		w := f.tooSmall(r)
 		reason.Detail = fmt.Sprintf("It needs %d slots of a node. Of the nodes that match, %s has the most: a task of the "+
@@ -73,6 +73,14 @@ func (f TaskFacts) unmatched() []Reason {
 		reason.Detail += fmt.Sprintf(text, w.name(), moment(w.LastBeat))
 	}
 	return []Reason{reason}
+}
+
+// ofType names the type of a path, with a blank before it; "" for any type.
+func (p Path) ofType() string {
+	if p.Type == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of type %q", p.Type)
 }
 
 // giveLabels says how to get a node that satisfies the selector. Nodes have some labels by themselves.
@@ -183,7 +191,7 @@ func (f TaskFacts) occupied() []Reason {
 	lack, then := "no free slot", ""
 	if n := r.Holds(); n > 1 {
 		lack = fmt.Sprintf("fewer than %d free slots", n)
-		then = fmt.Sprintf(" After %s, it keeps for the task what becomes free.", route.GatherWait)
+		then = fmt.Sprintf(" After %s, it keeps for the task what becomes free. %s", route.GatherWait, gatherBounds())
 	}
 	reason := Reason{Code: NodeFull, Do: fmt.Sprintf("Wait for a task there to end, or change where it may run: "+
 		"%s task change %s --select SELECTOR --route NAME. See what runs: dtsctl task list -A --state running.",
@@ -196,7 +204,8 @@ func (f TaskFacts) occupied() []Reason {
 			lack, f.slots(full), then)
 	case len(full) == len(nodes) && r.Holds() > 1:
 		reason.Detail = fmt.Sprintf("It needs %d slots of a node, and no node on which it may run has as many free: "+
-			"%s. After %s, one of them keeps for it what becomes free.", r.Holds(), f.slots(full), route.GatherWait)
+			"%s. After %s, one of them keeps for it what becomes free. %s", r.Holds(), f.slots(full), route.GatherWait,
+			gatherBounds())
 	case len(full) == len(nodes):
 		reason.Detail = fmt.Sprintf("No node on which it may run has a free slot: %s.", f.slots(full))
 	case r.Route.Sticky == route.StickyRequire:
@@ -206,6 +215,13 @@ func (f TaskFacts) occupied() []Reason {
 		return nil
 	}
 	return []Reason{reason}
+}
+
+// gatherBounds says when no node keeps slots for a task of several although it has waited for route.GatherWait.
+func gatherBounds() string {
+	const text = "No node does so while half of those that match keep slots already, nor within %s after it has given a " +
+		"task up."
+	return fmt.Sprintf(text, task.FormatDuration(route.GatherLimit))
 }
 
 // next returns the workers to one of which the task goes next.

@@ -13,18 +13,18 @@ import (
 func OfQueue(f QueueFacts) []Reason {
 	total := f.total()
 	f.Ahead = &total
-	all := join(f.all(f.blocked()), f.unled(), f.all(f.attended()), f.all(f.ofAsynq()), f.unrun(), f.all(f.paused()),
-		f.nodesPaused(), f.slotless())
+	all := join(f.all(f.blocked()), f.unled(), f.all(f.attended()), f.all(f.ofAsynq()), f.unrun(),
+		f.ofKinds(Unreadable, NoNode), f.all(f.paused()), f.nodesPaused(), f.ofKinds(Limited, NodeFull), f.slotless())
 	if f.Capacity > 0 && total >= f.Capacity {
 		r := f.atCapacity()
 		r.Detail += " Submissions of tasks that are due are refused, and ticks are held back."
 		all = append(all, r)
 	}
-	if len(all) == 0 && total > 0 {
-		all = f.all([]Reason{{
-			Code: Delivery, Since: f.Oldest, Detail: fmt.Sprintf("%s on the way to the workers.", tasksAre(total)),
-			Do: "Wait: nothing holds them up.",
-		}})
+	if free := total - f.Unread; len(all) == 0 && free > 0 {
+		all = []Reason{{
+			Code: Delivery, Since: f.Oldest, Detail: fmt.Sprintf("%s on the way to the workers.", tasksAre(free)),
+			Do: "Wait: nothing holds them up.", Tasks: &free,
+		}}
 	}
 	for i := range all {
 		all[i].Ahead = &total
@@ -152,6 +152,7 @@ func (f QueueFacts) slotless() []Reason {
 	for _, lane := range f.stuck() {
 		runnable -= lane.Waiting
 	}
+	runnable -= f.placedApart("")
 	if runnable <= 0 {
 		return nil
 	}
@@ -162,8 +163,11 @@ func (f QueueFacts) slotless() []Reason {
 	for _, lane := range f.byAge() {
 		p := f.Path
 		p.Type = lane.Type
+		n := lane.Waiting - f.placedApart(lane.Type)
 		for _, r := range p.crowded() {
-			all = append(all, f.some(r, lane.Waiting, "for such a slot"))
+			if n > 0 {
+				all = append(all, f.some(r, n, "for such a slot"))
+			}
 		}
 	}
 	return all
@@ -179,7 +183,7 @@ func (f QueueFacts) free() int {
 	for _, r := range join(f.unrun(), f.slotless()) {
 		n -= *r.Tasks
 	}
-	return n
+	return max(n-f.heldApart(), 0)
 }
 
 // byAge returns the types whose tasks wait, those that have waited longest first.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/limit"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
@@ -486,6 +487,58 @@ func TestOfQueue_SaysHowManyTasksWait(t *testing.T) {
 	expect(t, "slots", why.OfQueue(f)[1:], []why.Code{why.SlotsTaken}, "3 of 8 tasks wait for a slot.")
 }
 
+// Of 14 tasks, one needs more slots than a node has, 4 go to the node a, and 5 have a limit, 3 of them another cost.
+func TestOfQueue_CountsKindsOfTasks(t *testing.T) {
+	t.Parallel()
+	full := func(held int) []why.Limit {
+		return []why.Limit{{Name: "key:x", Of: "key:x", Rule: limit.Rule{Slots: 2}, Held: held}}
+	}
+	kinds := func(held int) []why.Kind {
+		return []why.Kind{
+			{Reach: ";;;3", Waiting: 1, First: ref}, {Reach: "zone=a;;", Waiting: 4, First: ref},
+			{Limits: full(held), Cost: 1, Waiting: 2, First: ref}, {Limits: full(held), Cost: 3, Waiting: 3, First: ref},
+		}
+	}
+	for _, c := range []struct {
+		name      string
+		workers   func(*why.Path)
+		held      int
+		want, now string
+	}{
+		{"all wait", zones(2, 2, 2), 2, "no_node 1, limited 2, limited 3, node_full 4, slots_taken 9",
+			"14 tasks are waiting in it."},
+		{"some are free", zones(2, 0, 0), 2, "no_node 1, limited 2, limited 3, node_full 4",
+			"14 tasks are waiting in it. Nothing holds 4 of them up."},
+		{"the limit has a slot", zones(0, 0, 0), 1, "no_node 1, limited 3",
+			"14 tasks are waiting in it. Nothing holds 10 of them up."},
+	} {
+		f := why.QueueFacts{Path: path(c.workers), Waiting: 14, Kinds: kinds(c.held)}
+		f.Type = ""
+		var got []string
+		reasons := why.OfQueue(f)
+		for _, r := range reasons {
+			got = append(got, fmt.Sprintf("%s %d", r.Code, *r.Tasks))
+		}
+		if strings.Join(got, ", ") != c.want || why.QueueNow(f) != c.now {
+			t.Errorf("%s: %q, %q; want %q, %q", c.name, got, why.QueueNow(f), c.want, c.now)
+		}
+		const text = "1 of 14 tasks waits for this. The next one is nightly. It needs 3 slots of a node."
+		if !strings.HasPrefix(reasons[0].Detail, text) {
+			t.Errorf("%s: it says %q", c.name, reasons[0].Detail)
+		}
+	}
+	f := why.QueueFacts{Path: path(zones(0, 0, 0)), Waiting: 3, Unread: 3}
+	expect(t, "not looked at", why.OfQueue(f), nil)
+	for i := range 8 {
+		f.Kinds = append(f.Kinds, why.Kind{Reach: fmt.Sprintf("gpu=%d;;", i), Waiting: 2, First: ref})
+	}
+	f.Type, f.Waiting, f.Unread = "", 16, 0
+	got := why.OfQueue(f)
+	if len(got) != 6 || *got[5].Tasks != 6 || !strings.HasPrefix(got[5].Detail, "6 of 16 tasks wait for this. They") {
+		t.Errorf("%+v, want 5 and one that sums up 3", got)
+	}
+}
+
 // zones are the workers a, b and c in zones of their own, with those numbers of running tasks, and two slots each.
 func zones(a, b, c int) func(*why.Path) {
 	return func(p *why.Path) {
@@ -576,6 +629,7 @@ func TestOfTask_SaysWhichNodesItLacks(t *testing.T) {
 		}},
 		"too few slots are free": {";;;2", zones(1, 1, 2), []why.Code{why.NodeFull}, []string{
 			"It needs 2 slots of a node, and no node on which it may run has as many free: a 1/2, b 1/2, c 2/2. After 10s",
+			"No node does so while half of those that match keep slots already, nor within 1m after it has given a task up.",
 		}},
 		"enough slots are free": {";;;2", zones(1, 0, 2), []why.Code{why.Delivery}, nil},
 		"the node's queue is paused": {"zone=a;;", idle, []why.Code{why.QueuePaused}, []string{
