@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -79,7 +80,9 @@ func (c *Control) queueFacts(
 		f.Blocked = blockedByRefusal(refuses)
 	}
 	c.addSets(&f, sets, leaders, !u.note("who leads", leaderless))
+	kinds := kindsOf(&f, sets)
 	calls.Do(
+		func() { c.readLimitsOf(ctx, &f, kinds, u) },
 		func() { c.readForeign(ctx, &f.Path, f.RunsAll(), u) },
 		func() {
 			read, err := c.store.Tasks.Briefs(ctx, running)
@@ -134,6 +137,82 @@ func (c *Control) addSets(f *why.QueueFacts, sets []layout.ReadySet, leaders map
 		f.Lanes = append(f.Lanes, *lane)
 	}
 	slices.SortFunc(f.Lanes, func(a, b why.Lane) int { return a.Oldest.Compare(b.Oldest) })
+}
+
+// The bounds of what is looked at of a queue: kinds of tasks, and of them those that have limits.
+const (
+	kindsMost   = 100
+	limitedMost = 32
+)
+
+// kind is what tasks have in common that wait for a limit, or for certain nodes.
+type kind struct{ taskType, limits, reach string }
+
+// kindsOf adds the kinds of tasks that have waited longest, and counts the others. It returns the limits and the cost
+// of each kind, as task.SplitLimits reads them.
+func kindsOf(f *why.QueueFacts, sets []layout.ReadySet) (limits []string) {
+	at := make(map[kind]int)
+	sets = slices.Clone(sets)
+	slices.SortStableFunc(sets, func(a, b layout.ReadySet) int { return a.Oldest.Compare(b.Oldest) })
+	limited := 0
+	for _, set := range sets {
+		if set.Limits == "" && set.Reach == "" {
+			continue
+		}
+		key := kind{set.Type, set.Limits, set.Reach}
+		i, is := at[key]
+		first, err := task.ParseRef(set.First)
+		switch {
+		case is:
+			f.Kinds[i].Waiting += set.Number
+			continue
+		case err != nil || len(f.Kinds) == kindsMost || set.Limits != "" && limited == limitedMost:
+			f.Unread += set.Number
+			continue
+		case set.Limits != "":
+			limited++
+		}
+		_, cost := task.SplitLimits(set.Limits)
+		at[key], limits = len(f.Kinds), append(limits, set.Limits)
+		f.Kinds = append(f.Kinds, why.Kind{
+			Type: set.Type, Reach: set.Reach, Cost: cost, Waiting: set.Number, Oldest: set.Oldest, First: first,
+		})
+	}
+	return limits
+}
+
+// readLimitsOf reads how the limits of kinds of tasks stand, with one call for each cost. What was not looked at is a
+// warning.
+func (c *Control) readLimitsOf(ctx context.Context, f *why.QueueFacts, limits []string, u *unread) {
+	byCost := make(map[int][]string)
+	for _, text := range limits {
+		names, cost := task.SplitLimits(text)
+		if len(names) > 0 {
+			byCost[cost] = append(byCost[cost], names...)
+		}
+	}
+	for cost, names := range byCost {
+		slices.Sort(names)
+		standings, err := c.store.Rules.Standings(ctx, slices.Compact(names), cost)
+		failed := u.note("the limits of the tasks", err)
+		for i := range f.Kinds {
+			own, costs := task.SplitLimits(limits[i])
+			switch {
+			case costs != cost || len(own) == 0:
+				continue
+			case failed:
+				f.Unread += f.Kinds[i].Waiting
+			}
+			for _, s := range standings {
+				if slices.Contains(own, s.Limit) {
+					f.Kinds[i].Limits = append(f.Kinds[i].Limits, whyLimit(s))
+				}
+			}
+		}
+	}
+	if f.Unread > 0 {
+		u.add(fmt.Sprintf("tasks with further limits or for further nodes were not looked at: %d", f.Unread))
+	}
 }
 
 // earlier returns the earlier one of two times; a zero one does not count.

@@ -8,6 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/why"
+	"github.com/dts-sched/dts/lua"
 )
 
 // expectQueue checks what the queue "reports" waits for, and returns the first reason.
@@ -50,6 +51,34 @@ func TestWhyQueue_TellsWhatItsTasksWaitFor(t *testing.T) {
 	_, err := w.CancelTask(w.ctx, me, "a", "")
 	testkit.Must(t, err)
 	w.expectQueue()
+}
+
+func TestWhyQueue_CountsTasksOfLimitsAndNodes(t *testing.T) {
+	t.Parallel()
+	w := newKnowing(t)
+	w.nodes = fleet{worker("node", 0, nil, "reports")}
+	testkit.Must(t, w.setLimit(me, "key:x", LimitRule{Slots: 1}))
+	for id, lane := range map[string]lua.Lane{
+		"dear": {Queue: "reports", Limits: "2,key:x"}, "cheap": {Queue: "reports", Limits: "key:x"},
+		"gpu": {Queue: "reports", Reach: "gpu;;"},
+	} {
+		a := w.due(id, "reports")
+		testkit.Must(t, w.db.ZRem(w.ctx, w.partitionKey(a, "wheel"), a.String()).Err())
+		testkit.Must(t, w.db.SAdd(w.ctx, w.partitionKey(a, "backlog"), lane.Name()).Err())
+		testkit.Must(t, w.db.ZAdd(w.ctx, w.partitionKey(a, "ready:"+lane.Name()), z(1000, a.String())).Err())
+	}
+	r := w.expectQueue(why.NoNode, why.Limited)
+	if !strings.HasPrefix(r.Detail, "1 of 3 tasks waits for this. The next one is gpu.") || *r.Tasks != 1 {
+		t.Errorf("%+v, want the task that no node may run", r)
+	}
+	answer, err := w.WhyQueue(w.ctx, me, "reports")
+	testkit.Must(t, err)
+	if l := answer.Reasons[1]; !strings.Contains(l.Detail, "the limit key:x has 1 slot: it can never") || *l.Tasks != 1 {
+		t.Errorf("%+v, want the task that costs too much", l)
+	}
+	if answer.Now != "3 tasks are waiting in it. Nothing holds 1 of them up." {
+		t.Errorf("it says %q", answer.Now)
+	}
 }
 
 // apart lets a due task wait in the lane of its type, as a leader does if nobody runs that.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/calls"
+	"github.com/dts-sched/dts/internal/store/rules"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/why"
 )
@@ -182,10 +183,15 @@ func (c *Control) readTaskLimits(ctx context.Context, f *why.TaskFacts, u *unrea
 		return
 	}
 	for _, s := range standings {
-		f.Limits = append(f.Limits, why.Limit{
-			Name: s.Limit, Of: s.Set.Name.String(), Rule: s.Set.Rule, Note: s.Set.Note, By: s.Set.Pauser,
-			Held: s.Held, Holders: s.Holders, Token: s.Token,
-		})
+		f.Limits = append(f.Limits, whyLimit(s))
+	}
+}
+
+// whyLimit is how a limit stands, in the words of package why.
+func whyLimit(s rules.Standing) why.Limit {
+	return why.Limit{
+		Name: s.Limit, Of: s.Set.Name.String(), Rule: s.Set.Rule, Note: s.Set.Note, By: s.Set.Pauser,
+		Held: s.Held, Holders: s.Holders, Token: s.Token,
 	}
 }
 

@@ -27,6 +27,7 @@ func newPauseCommand(f *command.Factory) *cobra.Command {
 		Annotations: command.Asks("pauseQueue"),
 		Long: `pause keeps workers from taking tasks from the queue. What runs goes on, and tasks that become due still join the queue.
 What a worker has taken may still begin: as many as it has slots, and up to 64 more, within about 50 ms.
+A task with a selector, a route or several slots that was handed over to a node may still begin there, however late.
 Pausing a paused queue changes nothing.`,
 		Example: `  dtsctl queue pause reports --note 'until the new disk is there'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
