@@ -155,7 +155,7 @@ func TestPutWorkflow_WarnsOfSchedulesWhoseParamsDoNotFit(t *testing.T) {
 		}))
 	}
 	missing := func(id string) string {
-		return "schedule " + id + ": its runs will fail: params.min_rows: is missing: the workflow needs it"
+		return "schedule " + id + ": its runs will fail: params.min_rows: is missing: a run needs it"
 	}
 	want := []string{missing("north"), missing("south")}
 	for _, dry := range []bool{true, false} {

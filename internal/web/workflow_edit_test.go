@@ -137,7 +137,7 @@ func TestWorkflowEdit_WarnsOfSchedulesWhoseParamsDoNotFit(t *testing.T) {
 			d.Task = task.Definition{Type: task.WorkflowType, Payload: []byte(`{"workflow": "etl"}`)}
 		})
 		const want = `<div dir="auto">schedule nightly: its runs will fail: params.day: ` +
-			`is missing: the workflow needs it</div>`
+			`is missing: a run needs it</div>`
 		changed := workflowText("params: {day: {type: string, required: true}}", step)
 		for from, text := range map[string]string{
 			"check":    w.write(editEtl, "check", changed).text,
