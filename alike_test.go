@@ -36,12 +36,15 @@ func errIn[T any](all iter.Seq2[T, error]) error {
 	return nil
 }
 
-// badSubmissions are refused at each of the places where a way in may refuse one: the conversion, the checks of package task, and those of
-// the type. The rules themselves are tested in package task.
+// badSubmissions are refused at each of the places where a way in may refuse one: the conversion, the checks of package
+// task, and those of the type. The rules themselves are tested in package task.
 func badSubmissions() map[string]struct {
 	dts.Submission
 	field string
 } {
+	year10000 := time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	noFactor := dts.Retry{Backoff: dts.Backoff{Factor: math.NaN()}}
+	negative := dts.Retry{Delays: []time.Duration{0, -time.Second}}
 	return map[string]struct {
 		dts.Submission
 		field string
@@ -51,11 +54,11 @@ func badSubmissions() map[string]struct {
 		"a payload of another type": {dts.Submission{Type: "noop", Payload: map[string]int{"sleep": 1}}, "payload.sleep"},
 		"no type":                   {dts.Submission{}, "type"},
 		"an id of a tick":           {dts.Submission{Type: "noop", ID: "a@b"}, "id"},
-		"a year of five digits":     {dts.Submission{Type: "noop", RunAt: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)}, "run_at"},
+		"a year of five digits":     {dts.Submission{Type: "noop", RunAt: year10000}, "run_at"},
 		"a part of a ms":            {dts.Submission{Type: "noop", Delay: time.Microsecond}, "delay"},
 		"a negative timeout":        {dts.Submission{Type: "noop", Timeout: -1}, "timeout"},
-		"a factor that is none":     {dts.Submission{Type: "noop", Retry: dts.Retry{Backoff: dts.Backoff{Factor: math.NaN()}}}, "retry.backoff.factor"},
-		"a negative wait":           {dts.Submission{Type: "noop", Retry: dts.Retry{Delays: []time.Duration{0, -time.Second}}}, "retry.delays[1]"},
+		"a factor that is none":     {dts.Submission{Type: "noop", Retry: noFactor}, "retry.backoff.factor"},
+		"a negative wait":           {dts.Submission{Type: "noop", Retry: negative}, "retry.delays[1]"},
 		"a label that is no text":   {dts.Submission{Type: "noop", Labels: map[string]string{"a": "\xff"}}, "labels.a"},
 	}
 }
@@ -72,14 +75,18 @@ func badSchedules() map[string]badCall {
 		"pause_on_failure": {Task: dts.TaskTemplate{Type: "noop"}, PauseOnFailure: -1},                    // the same
 	} {
 		d.Every = time.Hour
-		rows["schedule: "+field] = badCall{field, func(ctx context.Context, c *dts.Client) error { return errOf(c.PutSchedule(ctx, "s", d)) }}
+		rows["schedule: "+field] = badCall{field, func(ctx context.Context, c *dts.Client) error {
+			return errOf(c.PutSchedule(ctx, "s", d))
+		}}
 	}
 	return rows
 }
 
-// badNames are what no task, schedule, queue or lock is called. Most of them would have another meaning in the path of a URL.
+// badNames are what no task, schedule, queue or lock is called. Most of them would have another meaning in the path of
+// a URL.
 var badNames = []string{
-	"", ".", "..", "/", "a/b", "../nodes", "%2e%2e", "a?b", "a#b", "a b", "a\x00", "\xff", "é", "*", "a@", "@a", strings.Repeat("x", 201), strings.Repeat("x", 1<<20),
+	"", ".", "..", "/", "a/b", "../nodes", "%2e%2e", "a?b", "a#b", "a b", "a\x00", "\xff", "é", "*", "a@", "@a", strings.Repeat("x", 201),
+	strings.Repeat("x", 1<<20),
 }
 
 // badNamespaces are what no namespace is called.
@@ -88,20 +95,28 @@ var badNamespaces = []string{"", ".", "..", "a b", "*", "\xff", strings.Repeat("
 // calls are the methods that take a name, by the kind of what it names.
 var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name string) error{
 	"id": {
-		"Get":        func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Get(ctx, id)) },
-		"Wait":       func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Wait(ctx, id)) },
-		"Cancel":     func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Cancel(ctx, id)) },
-		"Retry":      func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Retry(ctx, id)) },
-		"Attempts":   func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Attempts(ctx, id)) },
+		"Get":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Get(ctx, id)) },
+		"Wait":   func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Wait(ctx, id)) },
+		"Cancel": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Cancel(ctx, id)) },
+		"Retry":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.Retry(ctx, id)) },
+		"Attempts": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.Attempts(ctx, id))
+		},
 		"Logs":       func(ctx context.Context, c *dts.Client, id string) error { return errIn(c.Logs(ctx, id)) },
 		"FollowLogs": func(ctx context.Context, c *dts.Client, id string) error { return errIn(c.FollowLogs(ctx, id)) },
 		"Change": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.Change(ctx, id, dts.TaskChange{Queue: new("low")}))
 		},
-		"GetRun":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.GetRun(ctx, id)) },
-		"PauseRun":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.PauseRun(ctx, id)) },
-		"ResumeRun": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeRun(ctx, id)) },
-		"RerunRun":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.RerunRun(ctx, id, "a")) },
+		"GetRun": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.GetRun(ctx, id)) },
+		"PauseRun": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.PauseRun(ctx, id))
+		},
+		"ResumeRun": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.ResumeRun(ctx, id))
+		},
+		"RerunRun": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.RerunRun(ctx, id, "a"))
+		},
 		"SignalRun": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.SignalRun(ctx, id, "paid", nil))
 		},
@@ -117,12 +132,16 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"PutWorkflow": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.PutWorkflow(ctx, id, dts.Workflow{Steps: dts.Steps{step("a")}}))
 		},
-		"GetWorkflow":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.GetWorkflow(ctx, id)) },
+		"GetWorkflow": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.GetWorkflow(ctx, id))
+		},
 		"DeleteWorkflow": func(ctx context.Context, c *dts.Client, id string) error { return c.DeleteWorkflow(ctx, id) },
 		"PauseWorkflow": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.PauseWorkflow(ctx, id, ""))
 		},
-		"ResumeWorkflow": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeWorkflow(ctx, id)) },
+		"ResumeWorkflow": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.ResumeWorkflow(ctx, id))
+		},
 		"WorkflowRevisions": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.WorkflowRevisions(ctx, id))
 		},
@@ -135,16 +154,30 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"PutSchedule": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.PutSchedule(ctx, id, dts.ScheduleDefinition{Every: time.Hour, Task: dts.TaskTemplate{Type: "noop"}}))
 		},
-		"GetSchedule":     func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.GetSchedule(ctx, id)) },
-		"PauseSchedule":   func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.PauseSchedule(ctx, id, "")) },
-		"ResumeSchedule":  func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ResumeSchedule(ctx, id)) },
-		"TriggerSchedule": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.TriggerSchedule(ctx, id)) },
+		"GetSchedule": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.GetSchedule(ctx, id))
+		},
+		"PauseSchedule": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.PauseSchedule(ctx, id, ""))
+		},
+		"ResumeSchedule": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.ResumeSchedule(ctx, id))
+		},
+		"TriggerSchedule": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.TriggerSchedule(ctx, id))
+		},
 		"TriggerScheduleWithKey": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.TriggerScheduleWithKey(ctx, id, "k"))
 		},
-		"DeleteSchedule":    func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.DeleteSchedule(ctx, id, "")) },
-		"UpcomingTicks":     func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.UpcomingTicks(ctx, id, 1)) },
-		"ScheduleRevisions": func(ctx context.Context, c *dts.Client, id string) error { return errOf(c.ScheduleRevisions(ctx, id)) },
+		"DeleteSchedule": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.DeleteSchedule(ctx, id, ""))
+		},
+		"UpcomingTicks": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.UpcomingTicks(ctx, id, 1))
+		},
+		"ScheduleRevisions": func(ctx context.Context, c *dts.Client, id string) error {
+			return errOf(c.ScheduleRevisions(ctx, id))
+		},
 		"RollbackSchedule": func(ctx context.Context, c *dts.Client, id string) error {
 			return errOf(c.RollbackSchedule(ctx, id, 1))
 		},
@@ -174,7 +207,9 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 		"CordonNode": func(ctx context.Context, c *dts.Client, node string) error {
 			return errOf(c.CordonNode(ctx, node, "", 0))
 		},
-		"UncordonNode": func(ctx context.Context, c *dts.Client, node string) error { return errOf(c.UncordonNode(ctx, node)) },
+		"UncordonNode": func(ctx context.Context, c *dts.Client, node string) error {
+			return errOf(c.UncordonNode(ctx, node))
+		},
 	},
 	"step": {
 		"ApproveStep of a step": func(ctx context.Context, c *dts.Client, step string) error {
@@ -228,14 +263,18 @@ func unsentCalls() map[string]badCall {
 	for kind, methods := range calls {
 		for method, call := range methods {
 			for _, name := range badNames {
-				rows[fmt.Sprintf("%s: %.20q", method, name)] = badCall{kind, func(ctx context.Context, c *dts.Client) error { return call(ctx, c, name) }}
+				rows[fmt.Sprintf("%s: %.20q", method, name)] = badCall{kind, func(ctx context.Context, c *dts.Client) error {
+					return call(ctx, c, name)
+				}}
 			}
 			if kind == "queue" || kind == "node" { // of no namespace
 				continue
 			}
 			for _, namespace := range badNamespaces {
 				rows[fmt.Sprintf("%s in %.20q", method, namespace)] = badCall{
-					"namespace", func(ctx context.Context, c *dts.Client) error { return call(ctx, c.In(namespace), "s") },
+					"namespace", func(ctx context.Context, c *dts.Client) error {
+						return call(ctx, c.In(namespace), "s")
+					},
 				}
 			}
 		}
@@ -286,7 +325,8 @@ func TestClient_SendsNothingInvalid(t *testing.T) {
 	defer func() { testkit.Must(t, c.Close()) }()
 	for name, row := range unsentCalls() {
 		var refused *dts.Error
-		if err := row.call(t.Context(), c); !errors.As(err, &refused) || refused.Code != dts.CodeInvalid || refused.Field != row.field {
+		err := row.call(t.Context(), c)
+		if !errors.As(err, &refused) || refused.Code != dts.CodeInvalid || refused.Field != row.field {
 			t.Errorf("%s: %v, want it for %q", name, err, row.field)
 		}
 	}
@@ -306,7 +346,9 @@ func TestClient_RefusesAlikeOverBothWays(t *testing.T) {
 	defer func() { testkit.Must(t, errors.Join(dial.Close(), open.Close())) }()
 	rows := badSchedules()
 	for name, row := range badSubmissions() {
-		rows["Submit: "+name] = badCall{row.field, func(ctx context.Context, c *dts.Client) error { return errOf(c.Submit(ctx, row.Submission)) }}
+		rows["Submit: "+name] = badCall{row.field, func(ctx context.Context, c *dts.Client) error {
+			return errOf(c.Submit(ctx, row.Submission))
+		}}
 		rows["SubmitMany: "+name] = badCall{row.field, func(ctx context.Context, c *dts.Client) error {
 			results, err := c.SubmitMany(ctx, []dts.Submission{{ID: "fine", Type: "noop", Delay: time.Hour}, row.Submission})
 			if err != nil || results[0].Err != nil {

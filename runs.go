@@ -298,8 +298,8 @@ const (
 	stepPauseMax = time.Second           // the same at one that waits for other steps
 )
 
-// waitStep waits until a step has succeeded, and returns its run. It outlasts a server that does not answer after it has
-// answered once.
+// waitStep waits until a step has succeeded, and returns its run. It outlasts a server that does not answer after it
+// has answered once.
 // Errors: those of OutputOf.
 func (c *Client) waitStep(ctx context.Context, run, step string) (*Run, error) {
 	reached := false

@@ -266,7 +266,9 @@ func (p *flowPlay) judge() (lost int) {
 				after[0].begin.Before(before[len(before)-1].begin) {
 				p.fail("step %s began before %s, which it needs, began for the last time", s.ID, need)
 			}
-			if w, is := waits[need]; is && !isEarly(s.EffectiveRule()) && len(calls[s.ID]) > 0 && calls[s.ID][0].begin.Before(w.At) {
+			w, waited := waits[need]
+			hasBegun := waited && !isEarly(s.EffectiveRule()) && len(calls[s.ID]) > 0
+			if hasBegun && calls[s.ID][0].begin.Before(w.At) {
 				p.fail("step %s began %s before %s, which it needs, went on", s.ID, w.At.Sub(calls[s.ID][0].begin), need)
 			}
 		}

@@ -23,7 +23,8 @@ const (
 )
 
 // Promises 1 to 3 for runs of workflows. Runs of random workflows are cancelled, paused, resumed and run again, and
-// their waiting steps get signals and answers, while leaders and workers are killed. Each ends as its audit says. No attempt of a step begins twice. Doctor finds nothing.
+// their waiting steps get signals and answers, while leaders and workers are killed. Each ends as its audit says. No
+// attempt of a step begins twice. Doctor finds nothing.
 func TestFlows_EndAsTheirAuditSaysWhateverDies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

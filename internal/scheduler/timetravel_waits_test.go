@@ -46,8 +46,8 @@ func (v *voyage) has(ref task.Ref, want ...string) {
 	}
 }
 
-// Nothing happens in the partition until a step has waited long enough. It goes on at that moment, or as soon as there is a
-// leader again.
+// Nothing happens in the partition until a step has waited long enough. It goes on at that moment, or as soon as there
+// is a leader again.
 func TestTravel_AStepWaitsAsLongAsItSays(t *testing.T) {
 	const flow = `{"steps": [{"id": "a", "wait": {"for": "10m"}}, {"id": "b", "wait": {"until": "2026-03-01T00:42:00Z"}},
 		{"id": "c", "wait": {"signal": "paid", "timeout": "1h7m", "on_timeout": "skip"}},
@@ -279,8 +279,8 @@ func (v *voyage) answers(ref task.Ref, flow *workflow.Flow, step, generation int
 	}
 }
 
-// heeded checks that of what the runs were told the first counts, that they waited as long as they say, and that each of
-// the ways to go on was taken.
+// heeded checks that the first of what the runs were told counts, that they waited as long as they say, and that each
+// of the ways to go on was taken.
 func (v *voyage) heeded(refs []task.Ref, has *messages) {
 	v.t.Helper()
 	ways := make(map[string]int)

@@ -60,8 +60,8 @@ func split(taken []*queue.Taken, slots *int) (now, later, many []*queue.Taken) {
 	isLarge := func(t *queue.Taken) bool { return t.Slots > 1 }
 	if slices.ContainsFunc(taken, isLarge) {
 		isSmall := func(t *queue.Taken) bool { return !isLarge(t) }
-		large := slices.DeleteFunc(slices.Clone(taken), isSmall)
-		taken = append(large, slices.DeleteFunc(slices.Clone(taken), isLarge)...)
+		large, small := slices.DeleteFunc(slices.Clone(taken), isSmall), slices.DeleteFunc(slices.Clone(taken), isLarge)
+		taken = slices.Concat(large, small)
 	}
 	for _, t := range taken {
 		switch {

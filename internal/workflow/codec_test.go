@@ -14,7 +14,9 @@ func anyRun(random *rand.Rand, steps int) Run {
 	moment := func() time.Time { return time.UnixMilli(random.Int64N(1 << 42)).UTC() }
 	phases := []Phase{"", PhaseMain, PhaseOnFailure, PhaseFinally, PhaseEnded}
 	is := func() bool { return random.IntN(2) == 0 }
-	texts := []string{"", "", "its condition is false", "\"a\"\nb \\", "1 \"2", "é\x00", `{"approved":true,"note":"\n \""}`, "a <b>"}
+	texts := []string{
+		"", "", "its condition is false", "\"a\"\nb \\", "1 \"2", "é\x00", `{"approved":true,"note":"\n \""}`, "a <b>",
+	}
 	text := func() string { return texts[random.IntN(len(texts))] }
 	data := func() json.RawMessage {
 		return []json.RawMessage{nil, json.RawMessage(`{"n":1}`), json.RawMessage(`"a\n\\ \" \u003c"`)}[random.IntN(3)]
@@ -83,7 +85,8 @@ func TestDecodeRun_RefusesWhatItDidNotWrite(t *testing.T) {
 		strings.Replace(good, "a1 1", "a1 -", 1), strings.Replace(good, "a1 1", "a1 -1", 1),
 		strings.Replace(good, "v28\nb", "v28 \"[{}\"\nb", 1), strings.Replace(good, "v28\nb", "v28 \"[]\"\nb", 1),
 		strings.Replace(good, "v28\nb", "v28 \"null\"\nb", 1), strings.Replace(good, "v28\nb", "v28 \"\nb", 1),
-		strings.Replace(good, "a1 1 loyw3v28", "w1 1 loyw3v28 0", 1), strings.Replace(good, "b\n", "s 0 1 1 0 0 0 \"x\" \"\"\n", 1),
+		strings.Replace(good, "a1 1 loyw3v28", "w1 1 loyw3v28 0", 1),
+		strings.Replace(good, "b\n", "s 0 1 1 0 0 0 \"x\" \"\"\n", 1),
 		strings.Replace(good, "b\n", "s 0 1 1 \"x\"y\n", 1), strings.Replace(good, "b\n", "s 0 1 1 \"\" \"y\n", 1),
 		strings.Replace(good, "a1 1", "a01 1", 1), strings.Replace(good, "b\n", "f 0 1 1 0 \"x\n", 1),
 	} {
@@ -107,7 +110,8 @@ func FuzzDecodeRun(f *testing.F) {
 
 // Whatever a line says, it is read as what it says, or not at all.
 func FuzzParseAsk(f *testing.F) {
-	flow, err := Compile(workflow(step("a"), waitStep("w", Wait{Signal: "paid"}), waitStep("ok", Wait{Approval: &Approval{}})))
+	asks := waitStep("ok", Wait{Approval: &Approval{}})
+	flow, err := Compile(workflow(step("a"), waitStep("w", Wait{Signal: "paid"}), asks))
 	if err != nil {
 		f.Fatal(err)
 	}

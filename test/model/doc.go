@@ -16,8 +16,8 @@
 //     failover has lost. With Size.Retries, the outbox can have the end before and the next one at once.
 //   - With Size.Steps, a run of a workflow: its own task, which is claimed and then carried on by the leader; its text,
 //     with what it has of each step; and what the outbox has of it. Each step needs the one before, or with Size.Apart
-//     none. Clients cancel the run and its steps, and run it again once. With Size.Signals the first step needs one that
-//     waits for a signal, which clients give, early, late and again.
+//     none. Clients cancel the run and its steps, and run it again once. With Size.Signals the first step needs one
+//     that waits for a signal, which clients give, early, late and again.
 //   - Leaders: acquire, renew and release the lease; claim; hand over, and again; look after; recall and take back;
 //     reap; tend the queues; plan and fire; read the outbox, then the task, and follow up; read the outbox, then the
 //     run with the tasks that have ended, and have the run go on. Workers: take, give back, begin, extend, finish,

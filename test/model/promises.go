@@ -275,8 +275,10 @@ func (m *Model) ledgerHolds(before, after *State) bool {
 func (m *Model) settled(s *State) bool {
 	for i := range m.tasks() {
 		t := &s.Redis.Tasks[i]
-		waits := m.Signals && m.isOwn(uint8(i)) && t.State == Running && !s.Seen.Signaled // nobody has to give the signal
-		if t.State != None && !t.State.Final() && !waits || t.Follow.owes() || t.State.Final() && t.Follow.Marked {
+		if t.State != None && !t.State.Final() && !m.waitsForSignal(s, i) {
+			return false
+		}
+		if t.Follow.owes() || t.State.Final() && t.Follow.Marked {
 			return false
 		}
 		for _, d := range t.Deliveries {
@@ -290,6 +292,11 @@ func (m *Model) settled(s *State) bool {
 	}
 	g := &s.Redis.Schedule
 	return m.Ticks == 0 || g.Next > s.Clock && g.waits() == 0
+}
+
+// waitsForSignal reports whether a task is that of a run that waits for a signal, which nobody has to give.
+func (m *Model) waitsForSignal(s *State, i int) bool {
+	return m.Signals && m.isOwn(uint8(i)) && s.Redis.Tasks[i].State == Running && !s.Seen.Signaled
 }
 
 // Guard is a guard of the protocol, in words. The tests take one away at a time, to show that the search finds what it is for.
