@@ -85,7 +85,8 @@ func badSchedules() map[string]badCall {
 // badNames are what no task, schedule, queue or lock is called. Most of them would have another meaning in the path of
 // a URL.
 var badNames = []string{
-	"", ".", "..", "/", "a/b", "../nodes", "%2e%2e", "a?b", "a#b", "a b", "a\x00", "\xff", "é", "*", "a@", "@a", strings.Repeat("x", 201),
+	"", ".", "..", "/", "a/b", "../nodes", "%2e%2e", "a?b", "a#b", "a b", "a\x00", "\xff", "é", "*",
+	"a@", "@a", strings.Repeat("x", 201),
 	strings.Repeat("x", 1<<20),
 }
 
