@@ -268,7 +268,7 @@ func (c *Control) decodeRun(ctx context.Context, read partition.Run) (run Run, _
 	}
 	run.Run = workflow.NewRun(run.Flow)
 	if read.Text != "" {
-		run.Run, err = workflow.DecodeRun(read.Text, run.Flow.Len())
+		run.Run, err = run.Flow.DecodeRun(read.Text)
 	}
 	return run, err
 }

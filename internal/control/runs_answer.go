@@ -1,6 +1,8 @@
 package control
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -27,12 +29,16 @@ func (c *Control) SignalRun(ctx context.Context, who Caller, id, name string, da
 	if signal.Data, err = checkSignal(run, name, data); err != nil {
 		return Run{}, err
 	}
-	if given, is := run.Run.IsGiven(name); is {
-		return run, checkGiven(run, given, signal)
-	}
-	if run.Task.State.Final() {
+	given, is := run.Run.IsGiven(name)
+	if !is && run.Task.State.Final() {
 		const message = "run %q has ended: it is %s, and takes no signal"
 		return Run{}, task.Errorf(task.CodeNotRunning, message, id, run.Task.State)
+	}
+	if !is {
+		given, is, err = c.earlySignal(ctx, run, name)
+	}
+	if is || err != nil {
+		return run, cmp.Or(err, checkGiven(run, given, signal))
 	}
 	ask := workflow.Ask{Do: workflow.DoSignal, Signal: &signal}
 	if err := c.store.Tasks.AskEarly(ctx, ref, ask.Encode(run.Flow)); err != nil {
@@ -46,7 +52,7 @@ func (c *Control) SignalRun(ctx context.Context, who Caller, id, name string, da
 	if err != nil {
 		return run, err
 	}
-	given, is := run.Run.IsGiven(name) // somebody else may have been first
+	given, is = run.Run.IsGiven(name) // somebody else may have been first
 	if !is {
 		given, is, err = c.earlySignal(ctx, run, name)
 	}
@@ -71,6 +77,9 @@ func (c *Control) earlySignal(ctx context.Context, run Run, name string) (s work
 
 // checkSignal checks a signal for a run, and returns its data without blanks. Error: CodeInvalid.
 func checkSignal(run Run, name string, data json.RawMessage) (json.RawMessage, error) {
+	if err := workflow.ValidateStepID("name", name); err != nil {
+		return nil, err
+	}
 	if names := run.Flow.SignalNames(); run.Flow.Len() > 0 && !slices.Contains(names, name) {
 		if len(names) == 0 {
 			return nil, task.Invalid("name", "no step of the run waits for a signal")
@@ -81,16 +90,16 @@ func checkSignal(run Run, name string, data json.RawMessage) (json.RawMessage, e
 	if len(data) == 0 {
 		return nil, nil
 	}
-	compact, err := json.Marshal(data)
-	switch {
+	var compact bytes.Buffer
+	switch err := json.Compact(&compact, data); {
 	case err != nil:
 		return nil, task.Invalid("data", "is not valid JSON: %v", err)
-	case len(compact) > workflow.DataLimit:
-		return nil, task.Invalid("data", "is %d bytes long, at most %d are allowed", len(compact), workflow.DataLimit)
-	case string(compact) == "null":
+	case compact.Len() > workflow.DataLimit:
+		return nil, task.Invalid("data", "is %d bytes long, at most %d are allowed", compact.Len(), workflow.DataLimit)
+	case compact.String() == "null":
 		return nil, nil
 	}
-	return compact, nil
+	return json.Marshal(json.RawMessage(compact.Bytes())) // as the text of the run has it
 }
 
 // checkGiven refuses a signal that a run has with other data. Error: workflow.CodeSignalGiven.
@@ -152,12 +161,12 @@ func (c *Control) answer(
 			return Run{}, err
 		}
 	}
-	if run.Steps[i].State != workflow.Waiting {
-		return run, checkAnswer(run.Steps[i], answer)
-	}
 	output, err := json.Marshal(answer)
 	if err != nil {
 		return Run{}, err
+	}
+	if run.Steps[i].State != workflow.Waiting {
+		return run, checkAnswer(run.Steps[i], string(output))
 	}
 	told := workflow.Told{Generation: run.Steps[i].Generation, Output: string(output)}
 	ask := workflow.Ask{Do: workflow.DoAnswer, Steps: []int{i}, Answer: &told}
@@ -165,20 +174,19 @@ func (c *Control) answer(
 		return Run{}, err
 	}
 	if run, err = c.readAsked(ctx, ref); err == nil && run.Steps[i].State != workflow.Waiting {
-		err = checkAnswer(run.Steps[i], answer) // somebody else may have been first
+		err = checkAnswer(run.Steps[i], string(output)) // somebody else may have been first
 	}
 	return run, err
 }
 
-// checkAnswer refuses an answer to a step that does not wait, unless it has that answer of the same caller. Error:
-// workflow.CodeStepNotWaiting.
-func checkAnswer(s RunStep, answer workflow.Answer) error {
-	has := s.Answer()
-	if has != nil && has.Approved == answer.Approved && has.By == answer.By {
+// checkAnswer refuses an answer to a step that does not wait, unless it has that answer already, to the last word.
+// Error: workflow.CodeStepNotWaiting.
+func checkAnswer(s RunStep, output string) error {
+	if s.Output == output {
 		return nil
 	}
 	is := "is " + string(s.State)
-	if has != nil {
+	if has := s.Answer(); has != nil {
 		is = "was " + has.String()
 	}
 	return task.Errorf(workflow.CodeStepNotWaiting, "step %s waits for no answer: it %s", s.ID, is)

@@ -229,7 +229,7 @@ func (t *term) prepare(p *planned) {
 	p.run = workflow.NewRun(p.known.flow)
 	if p.read.Text != "" {
 		var err error
-		if p.run, err = workflow.DecodeRun(p.read.Text, p.known.flow.Len()); err != nil {
+		if p.run, err = p.known.flow.DecodeRun(p.read.Text); err != nil {
 			t.warnOf("a run of a workflow waits, as this release cannot read it: "+err.Error(), []string{p.ref.String()})
 			p.follows = waits
 			return

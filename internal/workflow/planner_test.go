@@ -63,7 +63,11 @@ func (s *story) plan(asks ...Ask) {
 	for _, r := range s.last.Release { // what ended before says nothing from now on
 		delete(s.tasks, s.f.StepID(r.Step))
 	}
-	s.r, s.begin = s.last.Run, 0
+	decoded, err := s.f.DecodeRun(s.last.Run.Encode())
+	if err != nil {
+		s.t.Fatalf("%v:\n%s", err, s.last.Run.Encode())
+	}
+	s.r, s.begin = decoded, 0
 	if s.last.End != nil {
 		s.end = *s.last.End
 	}

@@ -176,6 +176,8 @@ func (p *planner) wait(i int, until time.Time) {
 	s.State, s.Released, s.At, s.Since, s.Until = Waiting, p.run.Plans, p.in.Now, p.in.Now, until
 	s.Generation++
 	switch w := p.f.nodes[i].Wait; {
+	case w.Until != "" && until.Before(p.in.Now): // it may be before all moments that the text of a run has
+		s.Until = p.in.Now
 	case w.For > 0:
 		s.Until = endOf(s.Since, w.For)
 	case w.Timeout > 0:
@@ -257,13 +259,35 @@ func (w Wait) tooLong() string {
 	return "nobody answered within " + within
 }
 
-// outputOf returns the output of a step that waits: the data of a signal, or an Answer.
+// outputOf returns the output of a step that waited: the data of the signal that it got in time, or an Answer.
 func (r Run) outputOf(n *node, s StepRun) string {
 	if n.Wait.Signal == "" {
 		return s.Output
 	}
+	if isInTime := s.State == State(Succeeded) && s.Reason == ""; !isInTime {
+		return ""
+	}
 	given, _ := r.signal(n.Wait.Signal)
 	return string(given.Data)
+}
+
+// DecodeRun is DecodeRun for the text of a run of this workflow, whose steps must be such that it can have them.
+func (f *Flow) DecodeRun(text string) (Run, error) {
+	r, err := DecodeRun(text, len(f.nodes))
+	if err != nil {
+		return r, err
+	}
+	for i, s := range r.Steps {
+		n := &f.nodes[i]
+		isApproval := n.Wait != nil && n.Wait.Approval != nil
+		switch {
+		case s.State == Active && n.Task == nil, s.State == Waiting && n.Wait == nil:
+			return r, fmt.Errorf("the text of the run says that step %s is %s, which it cannot be", n.ID, s.State)
+		case s.Output != "" && (!isApproval || s.Answer() == nil):
+			return r, fmt.Errorf("the text of the run has an answer to step %s that cannot be read", n.ID)
+		}
+	}
+	return r, nil
 }
 
 // untilOf reads a moment.

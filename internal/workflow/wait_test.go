@@ -68,6 +68,8 @@ func TestWait_UntilAMoment(t *testing.T) {
 		"2026-11-29T02:00:00Z":      "w=succeeded",
 		"2026-11-29T03:00:00+01:00": "w=succeeded",
 		"2026-11-29T02:00:01Z":      "w=waiting",
+		"1960-01-01T00:00:00Z":      "w=succeeded",
+		"0001-01-01T00:00:00Z":      "w=succeeded",
 		"tomorrow":                  "w=failed",
 	} {
 		s := tell(t, d)
@@ -124,6 +126,44 @@ func TestWait_ForASignalThatIsGivenInTime(t *testing.T) {
 	s.ends("b=succeeded").next("w=succeeded b=succeeded")
 	s.begin = 3
 	s.next("w=succeeded b=active", Ask{Do: DoRerun, Steps: []int{0}})
+}
+
+// A step that went on without its signal has no output, also when the signal comes later.
+func TestWait_ALateSignalIsNoOutput(t *testing.T) {
+	t.Parallel()
+	reads := step("b", "w", "a")
+	reads.Task.Payload = json.RawMessage(`{"is": "${{ steps.w.output }}"}`)
+	late := Wait{Signal: "paid", Timeout: time.Second, OnTimeout: TimeoutContinue}
+	s := tell(t, workflow(waitStep("w", late), step("a"), reads))
+	s.next("w=waiting a=active b=blocked")
+	s.passes(time.Second).next("w=succeeded a=active b=blocked")
+	s.next("w=succeeded a=active b=blocked", signalled("paid", "7", ""))
+	s.ends("a=succeeded").next("w=succeeded a=succeeded b=active")
+	if got := string(s.last.Release[0].Task.Payload); got != `{"is":null}` {
+		t.Errorf("the payload is %s", got)
+	}
+}
+
+// What the text of a run says must be possible for the steps of its workflow.
+func TestDecodeRun_FitsTheWorkflow(t *testing.T) {
+	t.Parallel()
+	f := tell(t, workflow(step("a"), waitStep("s", Wait{Signal: "x"}), waitStep("ok", Wait{Approval: &Approval{}}))).f
+	good := NewRun(f)
+	for want, change := range map[string]func(r *Run){
+		"":                                 func(*Run) {},
+		"step a is waiting":                func(r *Run) { r.Steps[0].State = Waiting },
+		"step s is active":                 func(r *Run) { r.Steps[1].State = Active },
+		"an answer to step a that cannot":  func(r *Run) { r.Steps[0] = StepRun{State: "failed", Output: `{"approved":true}`} },
+		"an answer to step ok that cannot": func(r *Run) { r.Steps[2] = StepRun{State: "failed", Output: "yes"} },
+	} {
+		r := good
+		r.Steps = slices.Clone(good.Steps)
+		change(&r)
+		_, err := f.DecodeRun(r.Encode())
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
 }
 
 func TestWait_ForAnApproval(t *testing.T) {

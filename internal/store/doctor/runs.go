@@ -153,7 +153,7 @@ func (e *examination) itemsOf(run, state string, flow *workflow.Flow, told strin
 		e.notLooked(run+" was not looked at: a later release has written what became of its steps", runChecks...)
 		return nil
 	}
-	known, err := workflow.DecodeRun(told, flow.Len())
+	known, err := flow.DecodeRun(told)
 	if err != nil {
 		item.Anew = workflow.BeginAnew(flow, own.Attempt, own.StartedAt).Encode()
 		return []lua.ExamineRunsItem{item}
