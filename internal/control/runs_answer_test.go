@@ -51,10 +51,11 @@ func TestSignalRun_OfARunThatHasNotBegun(t *testing.T) {
 	}
 	_, err = w.control.SignalRun(w.Ctx, who, "early", "paid", json.RawMessage(`{"amount":7}`))
 	testkit.Must(t, err) // the same again
-	for range 100 { // what is refused is not noted
+	for range 100 {      // what is refused is not noted
 		_, _ = w.control.SignalRun(w.Ctx, who, "early", "paid", json.RawMessage(`"`+strings.Repeat("<", 600)+`"`))
 	}
-	if asks, err := w.Partitions.At(w.PartitionOf(ref("early"))).AsksOf(w.Ctx, ref("early")); err != nil || len(asks) > 100 {
+	asks, err := w.Partitions.At(w.PartitionOf(ref("early"))).AsksOf(w.Ctx, ref("early"))
+	if err != nil || len(asks) > 100 {
 		t.Errorf("%d bytes are asked: %v", len(asks), err)
 	}
 	_, err = w.control.ApproveStep(w.Ctx, who, "early", "ok", control.Reply{})

@@ -150,10 +150,12 @@ func TestDecodeRun_FitsTheWorkflow(t *testing.T) {
 	f := tell(t, workflow(step("a"), waitStep("s", Wait{Signal: "x"}), waitStep("ok", Wait{Approval: &Approval{}}))).f
 	good := NewRun(f)
 	for want, change := range map[string]func(r *Run){
-		"":                                 func(*Run) {},
-		"step a is waiting":                func(r *Run) { r.Steps[0].State = Waiting },
-		"step s is active":                 func(r *Run) { r.Steps[1].State = Active },
-		"an answer to step a that cannot":  func(r *Run) { r.Steps[0] = StepRun{State: "failed", Output: `{"approved":true}`} },
+		"":                  func(*Run) {},
+		"step a is waiting": func(r *Run) { r.Steps[0].State = Waiting },
+		"step s is active":  func(r *Run) { r.Steps[1].State = Active },
+		"an answer to step a that cannot": func(r *Run) {
+			r.Steps[0] = StepRun{State: "failed", Output: `{"approved":true}`}
+		},
 		"an answer to step ok that cannot": func(r *Run) { r.Steps[2] = StepRun{State: "failed", Output: "yes"} },
 	} {
 		r := good
