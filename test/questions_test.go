@@ -308,6 +308,7 @@ func (q *questioned) hangSlots() {
 	q.do("schedule pause gaps", "schedule pause feed -n shop", "schedule delete held", "task cancel video-1 report-1")
 	q.do("task cancel import-2 -n shop")
 	q.do(`task submit --type noop --id hangs-1 --payload '{"sleep": "1h"}'`)
+	q.until("task list --state running", "hangs-1") // the answer names it, as it began before the other one
 	q.do(`task submit --type noop --id hangs-2 --payload '{"sleep": "1h"}'`)
 	q.until("task list --state running", "hangs-1", "hangs-2")
 	q.do("task submit --type noop --id next-1")
