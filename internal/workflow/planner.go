@@ -268,7 +268,7 @@ func (p *planner) ask(a Ask) {
 	case DoResume:
 		p.run.Paused = false
 	case DoSignal:
-		if _, given := p.run.signal(a.Signal.Name); !given && slices.Contains(p.f.SignalNames(), a.Signal.Name) {
+		if _, given := p.run.IsGiven(a.Signal.Name); !given && slices.Contains(p.f.SignalNames(), a.Signal.Name) {
 			given := *a.Signal
 			given.At = p.in.Now
 			p.run.Signals = append(p.run.Signals, given)

@@ -137,17 +137,14 @@ func (a Approval) Bind(given map[string]json.RawMessage) (map[string]any, error)
 	return bind("data", "the form", "the form", a.Form, given, DataLimit)
 }
 
-// signal returns a signal that the run was given.
-func (r Run) signal(name string) (_ Signal, given bool) {
+// IsGiven reports whether the run was given a signal, and returns it.
+func (r Run) IsGiven(name string) (_ Signal, is bool) {
 	i := slices.IndexFunc(r.Signals, func(s Signal) bool { return s.Name == name })
 	if i < 0 {
 		return Signal{}, false
 	}
 	return r.Signals[i], true
 }
-
-// IsGiven reports whether the run was given a signal.
-func (r Run) IsGiven(name string) (s Signal, is bool) { return r.signal(name) }
 
 // SignalNames returns the names of the signals for which steps wait, sorted.
 func (f *Flow) SignalNames() []string {
@@ -195,7 +192,7 @@ func endOf(since time.Time, d time.Duration) time.Time {
 // goOn gives a step that waits its verdict, if what it waits for is there, or if it has waited too long.
 func (p *planner) goOn(i int) {
 	w, s := p.f.nodes[i].Wait, &p.run.Steps[i]
-	_, given := p.run.signal(w.Signal)
+	_, given := p.run.IsGiven(w.Signal)
 	answer, answered := p.answers[i]
 	switch isOver := !s.Until.IsZero() && !p.in.Now.Before(s.Until); {
 	case given && w.Signal != "", isOver && w.waitsForTime():
@@ -267,7 +264,7 @@ func (r Run) outputOf(n *node, s StepRun) string {
 	if isInTime := s.State == State(Succeeded) && s.Reason == ""; !isInTime {
 		return ""
 	}
-	given, _ := r.signal(n.Wait.Signal)
+	given, _ := r.IsGiven(n.Wait.Signal)
 	return string(given.Data)
 }
 

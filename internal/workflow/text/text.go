@@ -190,7 +190,7 @@ func stepOf(in words.Step) (workflow.Step, error) {
 	}
 	if in.Wait != nil {
 		var err error
-		if s.Wait, err = waitOf(*in.Wait); err != nil {
+		if s.Wait, err = ParseWait(*in.Wait); err != nil {
 			return s, task.Within("wait", err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/dts-sched/dts/internal/workflow/words"
 )
 
-// waitOf is what a step waits for. Error: CodeInvalid for durations, in fields such as "timeout".
-func waitOf(in words.Wait) (*workflow.Wait, error) {
+// ParseWait reads what a step waits for. Error: CodeInvalid for durations, in fields such as "timeout".
+func ParseWait(in words.Wait) (*workflow.Wait, error) {
 	var r reader
 	out := &workflow.Wait{
 		For: r.span("for", in.For), Until: in.Until, Signal: in.Signal, Timeout: r.span("timeout", in.Timeout),
@@ -20,9 +20,6 @@ func waitOf(in words.Wait) (*workflow.Wait, error) {
 	}
 	return out, task.Join(r.errs...)
 }
-
-// ParseWait reads what a step waits for. Error: CodeInvalid for durations, in fields such as "timeout".
-func ParseWait(in words.Wait) (*workflow.Wait, error) { return waitOf(in) }
 
 // EncodeWait writes what a step waits for as JSON; nil for nothing.
 func EncodeWait(w *workflow.Wait) (json.RawMessage, error) {
